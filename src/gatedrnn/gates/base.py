@@ -1,0 +1,176 @@
+"""What a gate function is, and the base for the family σ∘α to which most of them belong."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from gatedrnn.gates import stable
+
+PreActivation = Tensor | float
+
+
+class Gate(ABC):
+    """A gate function φ: R → (0, 1), increasing, with everything a recurrent layer needs of it.
+
+    All methods take as many pre-activations as :attr:`preactivations` says, of any shape and floating dtype, ±inf
+    included; 16-bit input is computed in float32 and rounded once. Gates are immutable and compare by value.
+
+    A gate of the form σ(α(z)) derives from :class:`SigmoidOf` and writes only α and α′. Any other writes the
+    underscored methods below, for float32 and float64 tensors of one shape.
+    """
+
+    #: The order of saturation, as text: how fast 1−φ(z) falls as z grows.
+    saturation: ClassVar[str]
+    #: Number of pre-activations: 1, or 2 where an auxiliary one stands beside z.
+    preactivations: ClassVar[int] = 1
+
+    @abstractmethod
+    def _value(self, *z: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _complement(self, *z: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _log_value(self, *z: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _log_complement(self, *z: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _derivatives(self, *z: Tensor) -> tuple[Tensor, ...]:
+        """∂φ for each pre-activation; differentiable by autograd."""
+
+    @abstractmethod
+    def _inverse(self, s: Tensor) -> tuple[Tensor, ...]:
+        """The pre-activations at which φ = σ(s)."""
+
+    def value(self, *z: PreActivation) -> Tensor:
+        """φ(z)."""
+        wide, dtype = self._arguments(z)
+        return stable.gated(self, False, wide).to(dtype)
+
+    def complement(self, *z: PreActivation) -> Tensor:
+        """1−φ(z), computed directly: right to its last digits also where φ(z) rounds to 1."""
+        wide, dtype = self._arguments(z)
+        return stable.gated(self, True, wide).to(dtype)
+
+    def log_value(self, *z: PreActivation) -> Tensor:
+        """log φ(z)."""
+        wide, dtype = self._arguments(z)
+        return self._log_value(*wide).to(dtype)
+
+    def log_complement(self, *z: PreActivation) -> Tensor:
+        """log(1−φ(z)), also where 1−φ(z) is too small for the dtype."""
+        wide, dtype = self._arguments(z)
+        return self._log_complement(*wide).to(dtype)
+
+    def derivative(self, *z: PreActivation) -> Any:
+        """φ′(z); a tuple of the partial derivatives where there are two pre-activations."""
+        wide, dtype = self._arguments(z)
+        slopes = tuple(slope.to(dtype) for slope in self._slopes(*wide))
+        return slopes[0] if self.preactivations == 1 else slopes
+
+    def time_scale(self, *z: PreActivation) -> Tensor:
+        """−1/log φ(z), the number of steps in which a memory falls to 1/e. In float32 at least."""
+        wide, _ = self._arguments(z)
+        log_f, log_q = self._log_value(*wide), self._log_complement(*wide)
+        # For q < e^−40, −1/log f = 1/q to the last digit, and 1/q still exists where q has left the normal numbers.
+        long = log_q < -stable.SOFTPLUS_THRESHOLD
+        return torch.where(long, torch.exp(-torch.where(long, log_q, 0.0)), -1.0 / torch.where(long, -1.0, log_f))
+
+    def inverse(self, f: PreActivation) -> Any:
+        """The pre-activation z with φ(z) = f, for 0 < f < 1; a tuple where there are two pre-activations."""
+        return self._solve("f", f, 1.0)
+
+    def inverse_complement(self, y: PreActivation) -> Any:
+        """The pre-activation z with 1−φ(z) = y, exact for y down to the smallest normal number."""
+        return self._solve("y", y, -1.0)
+
+    def _slopes(self, *z: Tensor) -> tuple[Tensor, ...]:
+        return tuple(stable.flush(slope) for slope in self._derivatives(*z))
+
+    def _arguments(self, z: tuple[PreActivation, ...]) -> tuple[tuple[Tensor, ...], torch.dtype]:
+        if len(z) != self.preactivations:
+            raise TypeError(f"{self!r} takes {self.preactivations} pre-activation(s), got {len(z)}")
+        return stable.widen(*z)
+
+    def _solve(self, name: str, probability: PreActivation, sign: float) -> Any:
+        (p,), dtype = stable.widen(probability)
+        if not (p.is_meta or torch.compiler.is_compiling()):
+            outside = ~((p > 0) & (p < 1))
+            if bool(outside.any()):
+                raise ValueError(
+                    f"{self!r} takes values in the open interval (0, 1): "
+                    f"no pre-activation belongs to {name} = {p[outside].flatten()[0].item()}"
+                )
+        roots = tuple(root.to(dtype) for root in self._inverse(sign * stable.logit(p)))
+        return roots[0] if self.preactivations == 1 else roots
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), tuple(sorted(vars(self).items()))))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in vars(self).items())})"
+
+
+class SigmoidOf(Gate):
+    """φ(z) = σ(α(z)) with α odd, increasing and α′(0) = 1. A gate of one's own writes α and α′:
+
+    >>> from dataclasses import dataclass
+    >>> import torch
+    >>> from gatedrnn.gates import SigmoidOf, check_gate
+    >>> @dataclass(frozen=True)
+    ... class Cubic(SigmoidOf):
+    ...     saturation = "O(e^-z³)"
+    ...     def alpha(self, z):
+    ...         return z + z**3 / 3
+    ...     def alpha_derivative(self, z):
+    ...         return 1 + z**2
+    >>> check_gate(Cubic())
+    >>> Cubic().inverse(torch.tensor(0.731058578630005, dtype=torch.float64))
+    tensor(0.8177, dtype=torch.float64)
+
+    Its inverse is solved numerically unless :meth:`alpha_inverse` is written too.
+    """
+
+    saturation: ClassVar[str] = "not stated"
+
+    @abstractmethod
+    def alpha(self, z: Tensor) -> Tensor:
+        """α(z); may overflow to ±inf for large z."""
+
+    @abstractmethod
+    def alpha_derivative(self, z: Tensor) -> Tensor:
+        """α′(z)."""
+
+    def alpha_inverse(self, s: Tensor) -> Tensor:
+        """α⁻¹(s)."""
+        return stable.solve_increasing(self.alpha, self.alpha_derivative, s)
+
+    def _value(self, z: Tensor) -> Tensor:  # type: ignore[override]
+        return stable.sigmoid_parts(self.alpha(z))[0]
+
+    def _complement(self, z: Tensor) -> Tensor:  # type: ignore[override]
+        return stable.sigmoid_parts(self.alpha(z))[1]
+
+    def _log_value(self, z: Tensor) -> Tensor:  # type: ignore[override]
+        return stable.log_sigmoid(self.alpha(z))
+
+    def _log_complement(self, z: Tensor) -> Tensor:  # type: ignore[override]
+        return stable.log_sigmoid(-self.alpha(z))
+
+    def _derivatives(self, z: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
+        alive, inner = stable.within_saturation(self.alpha, z)
+        slope = stable.sigmoid_slope(self.alpha(inner)) * self.alpha_derivative(inner)
+        # Not just 0 where saturated: a NaN must stay a NaN.
+        return (torch.where(alive, slope, torch.where(torch.isnan(z), z, 0.0)),)
+
+    def _inverse(self, s: Tensor) -> tuple[Tensor, ...]:
+        return (self.alpha_inverse(s),)

@@ -1,0 +1,83 @@
+"""check_gate: does a gate of one's own have the properties that the theory and the layers rely on?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from gatedrnn.gates.base import Gate, SigmoidOf
+
+# Where the properties are looked at: dense about 0, to beyond the saturation of the steepest gates.
+_POINTS = torch.cat(
+    [torch.logspace(-6, -1, 26, dtype=torch.float64), torch.linspace(0.11, 12.0, 1190, dtype=torch.float64)]
+)
+_TOLERANCE = 1e-6  # of a central difference with step 1e-5·max(1, z), whose own error is about 1e-10
+
+
+def check_gate(gate: Gate) -> None:
+    """Raise ValueError naming the property that fails and the z where it does.
+
+    Checked, for α = logit φ (the auxiliary pre-activation of a gate with two is held at 0): α is odd, increasing,
+    α′(0) = 1, and the derivative agrees with the function; the inverse leads back; ±inf gives no NaN.
+    """
+    alpha, slope = _alpha(gate)
+    s = alpha(_POINTS)
+    usable = torch.isfinite(s) & (s.abs() < 500)  # beyond, e^−s is no number
+    z, s = _POINTS[usable], s[usable]
+    mirrored = alpha(-z)
+    _refuse(gate, "α is not odd, α(−z) ≠ −α(z)", z, (mirrored + s).abs() > 1e-12 * s.abs().clamp(min=1e-12))
+    at_zero = alpha(torch.zeros(1, dtype=torch.float64))
+    _refuse(gate, "α is not odd, α(0) ≠ 0", torch.zeros(1), at_zero != 0)
+    _refuse(gate, "α is not increasing", z[1:], torch.diff(s) <= 0)
+
+    zero = torch.zeros(1, dtype=torch.float64)
+    _refuse(gate, "α′(0) ≠ 1", zero, (_difference(alpha, zero) - 1).abs() > _TOLERANCE)
+    for points in (z, -z, zero):
+        difference = _difference(alpha, points)
+        disagrees = (slope(points) - difference).abs() > _TOLERANCE * difference.abs().clamp(min=1e-3)
+        _refuse(gate, "the derivative does not agree with the function", points, disagrees)
+
+    root = _first(gate.inverse_complement(torch.sigmoid(-s)))
+    _refuse(gate, "the inverse does not lead back", z, (root - z).abs() > 1e-6 * z)
+    ends = torch.tensor([-torch.inf, torch.inf], dtype=torch.float64)
+    aux = [torch.zeros_like(ends)] * (gate.preactivations - 1)
+    for method in (gate.value, gate.complement):
+        _refuse(gate, "the value at ±inf is NaN", ends, torch.isnan(method(ends, *aux)))
+
+
+def _alpha(gate: Gate) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:
+    if isinstance(gate, SigmoidOf):
+        return gate.alpha, gate.alpha_derivative
+
+    def with_auxiliary(z: Tensor) -> list[Tensor]:
+        return [z, *[torch.zeros_like(z)] * (gate.preactivations - 1)]
+
+    def alpha(z: Tensor) -> Tensor:
+        return gate.log_value(*with_auxiliary(z)) - gate.log_complement(*with_auxiliary(z))
+
+    def slope(z: Tensor) -> Tensor:
+        arguments = with_auxiliary(z)
+        return _first(gate.derivative(*arguments)) / (gate.value(*arguments) * gate.complement(*arguments))
+
+    return alpha, slope
+
+
+def _first(result: Tensor | tuple[Tensor, ...]) -> Tensor:
+    return result[0] if isinstance(result, tuple) else result
+
+
+def _difference(function: Callable[[Tensor], Tensor], z: Tensor) -> Tensor:
+    """Central difference with one step of Richardson's extrapolation."""
+    h = 1e-4 * z.abs().clamp(min=1e-2)
+
+    def central(step: Tensor) -> Tensor:
+        return (function(z + step) - function(z - step)) / ((z + step) - (z - step))
+
+    return (4.0 * central(h / 2) - central(h)) / 3.0
+
+
+def _refuse(gate: Gate, property_that_fails: str, z: Tensor, where: Tensor) -> None:
+    if bool(where.any()):
+        raise ValueError(f"{gate!r}: {property_that_fails}, at z = {z[where][0].item():g}")

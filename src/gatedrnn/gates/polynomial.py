@@ -1,0 +1,59 @@
+"""Gates between the sigmoid and the fast gate: the first terms of a series in place of sinh."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gatedrnn.gates import stable
+from gatedrnn.gates.base import SigmoidOf
+
+
+@dataclass(frozen=True)
+class Polynomial(SigmoidOf):
+    """φ(z) = σ(z + c₁z³ + c₂z⁵ + …) with cₖ ≥ 0; z + z³ unless told otherwise."""
+
+    saturation = "O(e^-z^d), d the degree"
+    coefficients: Sequence[float] = (1.0,)
+
+    def __post_init__(self) -> None:
+        coefficients = tuple(float(c) for c in self.coefficients)
+        for c in coefficients:
+            if not (math.isfinite(c) and c >= 0):
+                raise ValueError(f"the coefficients of Polynomial must be finite and at least 0, got {c}")
+        while coefficients and coefficients[-1] == 0:  # 0·inf would make a NaN
+            coefficients = coefficients[:-1]
+        object.__setattr__(self, "coefficients", coefficients)
+
+    def alpha(self, z: Tensor) -> Tensor:
+        return z * self._horner(z, [1.0, *self.coefficients]) + self._rounding(z.detach())
+
+    def alpha_derivative(self, z: Tensor) -> Tensor:
+        return self._horner(z, [1.0, *((2 * k + 3) * c for k, c in enumerate(self.coefficients))])
+
+    @staticmethod
+    def _horner(z: Tensor, coefficients: list[float]) -> Tensor:
+        square, total = z * z, torch.full_like(z, coefficients[-1])
+        for c in reversed(coefficients[:-1]):
+            total = total * square + c
+        return total
+
+    def _rounding(self, z: Tensor) -> Tensor:
+        """What Horner's scheme loses to rounding in α (Graillat, Langlois, Louvet): e^−α would multiply it by α."""
+        coefficients = [1.0, *self.coefficients]
+        rounded = torch.tensor(coefficients, dtype=z.dtype).tolist()
+        square, square_error = stable.product_error(z, z)
+        total = torch.full_like(z, rounded[-1])
+        error = torch.full_like(z, coefficients[-1] - rounded[-1])
+        for c, c_rounded in zip(coefficients[-2::-1], rounded[-2::-1], strict=True):
+            product, product_error = stable.product_error(total, square)
+            total_error = error * square + total * square_error + product_error
+            total, sum_error = stable.sum_error(product, c_rounded)
+            error = total_error + (sum_error + (c - c_rounded))
+        _, product_error = stable.product_error(z, total)
+        error = z * error + product_error
+        return torch.where(torch.isfinite(error), error, 0.0)

@@ -1,0 +1,219 @@
+"""Safe numerics shared by the gates: σ and its relatives where they saturate.
+
+The complement 1−σ(s) is always σ(−s), never a subtraction, and the slope σ′(s) is never formed from a rounded σ(s):
+both stay right, relative to their own size, until they leave the normal numbers of their dtype.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+# |s| from which σ(−|s|) is zero in the dtype (e^−104 is below half of the smallest float32, e^−746 of the smallest
+# float64). Beyond it value and gradient are exact constants, so s may stop growing.
+SATURATED = {torch.float32: 104.0, torch.float64: 746.0}
+
+# From here on softplus(x) = x to the last bit of float64; torch's own switch at 20 loses digits.
+SOFTPLUS_THRESHOLD = 40.0
+
+
+def widen(*tensors: Tensor | float) -> tuple[tuple[Tensor, ...], torch.dtype]:
+    """Bring the arguments to one shape and to the dtype to compute in; return them and the dtype of the result.
+
+    16-bit numbers are computed in float32. Integers become the default dtype, as in torch.sigmoid; Python numbers
+    become float64 when no tensor stands beside them, so that nothing is lost.
+    """
+    given = [x for x in tensors if isinstance(x, Tensor)]
+    if given:
+        result = given[0].dtype
+        for x in given[1:]:
+            result = torch.promote_types(result, x.dtype)
+        if result.is_complex:
+            raise TypeError(f"gates are real functions, got a tensor of {result}")
+        if not result.is_floating_point:
+            result = torch.get_default_dtype()
+    else:
+        result = torch.float64
+    compute = result if result in SATURATED else torch.float32
+    device = given[0].device if given else None
+    wide = [x.to(compute) if isinstance(x, Tensor) else torch.tensor(x, dtype=compute, device=device) for x in tensors]
+    return (tuple(torch.broadcast_tensors(*wide)) if len(wide) > 1 else tuple(wide)), result
+
+
+def flush(x: Tensor) -> Tensor:
+    """x with what lies below the normal numbers set to 0: digits are lost there, and native kernels flush too.
+
+    The margin of 2⁻¹⁰ leaves a number alone that only its rounding error took below the smallest normal one.
+    """
+    return torch.where(x < torch.finfo(x.dtype).tiny * (1 - 2**-10), 0.0, x)
+
+
+def softplus(x: Tensor) -> Tensor:
+    """log(1 + e^x), exact to the dtype for every x."""
+    return torch.nn.functional.softplus(x, threshold=SOFTPLUS_THRESHOLD)
+
+
+def log_sigmoid(s: Tensor) -> Tensor:
+    """log σ(s)."""
+    return -softplus(-s)
+
+
+def logit(f: Tensor) -> Tensor:
+    """σ⁻¹(f), relatively exact at both ends and at ½, where log(f/(1−f)) cancels."""
+    centre = (f - 0.5).abs() <= 0.25
+    # 2f−1 is exact here; the argument is moved away from ±1 where the other branch is taken, whose gradient
+    # would otherwise be 0·inf.
+    near = 2.0 * torch.atanh(2.0 * torch.where(centre, f, 0.5) - 1.0)
+    far = torch.where(centre, 0.25, f)
+    return torch.where(centre, near, torch.log(far) - torch.log1p(-far))
+
+
+def sigmoid_parts(s: Tensor) -> tuple[Tensor, Tensor]:
+    """(σ(s), σ(−s)), each relatively exact, from one exponential."""
+    e = torch.exp(-s.abs())
+    large, small = 1.0 / (1.0 + e), e / (1.0 + e)
+    positive = s >= 0
+    return torch.where(positive, large, small), torch.where(positive, small, large)
+
+
+class _Slope(Function):
+    """σ′(s) = σ(s)σ(−s), with its derivative −tanh(s/2)·σ′(s): q−f = −tanh(s/2) without cancellation."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(s: Tensor) -> Tensor:
+        a = s.abs()
+        tail = a > SOFTPLUS_THRESHOLD  # where σ′ = e^−a to the last digit, and e^a may overflow
+        growth = torch.exp(torch.where(tail, 0.0, a))
+        return torch.where(tail, torch.exp(-a), 1.0 / (growth + (2.0 + 1.0 / growth)))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        (s,) = ctx.saved_tensors
+        return grad * (-torch.tanh(0.5 * s) * sigmoid_slope(s))
+
+
+class _SlopeWithForwardMode(_Slope):
+    @staticmethod
+    def jvp(ctx, tangent):  # type: ignore[no-untyped-def]
+        return _Slope.backward(ctx, tangent)
+
+
+class _Gated(Function):
+    """φ or 1−φ of a gate, with the gate's own derivative as gradient: autograd of the formula would lose it.
+
+    For σ(s) torch forms f(1−f) from the rounded f, which is 0 as soon as f rounds to 1; for σ(sinh z) it meets
+    0·inf. The gate's derivative is written with the complement, and is itself differentiable.
+    """
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(gate, complement: bool, *z: Tensor) -> Tensor:  # type: ignore[no-untyped-def]
+        return flush(gate._complement(*z) if complement else gate._value(*z))
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):  # type: ignore[no-untyped-def]
+        ctx.gate, ctx.complement, *z = inputs
+        ctx.save_for_backward(*z)
+        ctx.save_for_forward(*z)
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        slopes = ctx.gate._slopes(*ctx.saved_tensors)
+        if ctx.complement:
+            grad = -grad
+        return None, None, *(grad * slope for slope in slopes)
+
+
+class _GatedWithForwardMode(_Gated):
+    @staticmethod
+    def jvp(ctx, _gate, _complement, *tangents):  # type: ignore[no-untyped-def]
+        slopes = ctx.gate._slopes(*ctx.saved_tensors)
+        change = sum(t * slope for t, slope in zip(tangents, slopes, strict=True) if t is not None)
+        return -change if ctx.complement else change
+
+
+# torch.compile cannot trace a Function that defines jvp, and a compiled graph has no forward mode: hence two of each.
+
+
+def sigmoid_slope(s: Tensor) -> Tensor:
+    """σ′(s), differentiable any number of times without losing its digits."""
+    function = _Slope if torch.compiler.is_compiling() else _SlopeWithForwardMode
+    return function.apply(s)  # type: ignore[no-any-return,no-untyped-call]
+
+
+def gated(gate: object, complement: bool, z: Sequence[Tensor]) -> Tensor:
+    """φ(z), or 1−φ(z), carrying the gate's own derivative into autograd."""
+    function = _Gated if torch.compiler.is_compiling() else _GatedWithForwardMode
+    return function.apply(gate, complement, *z)  # type: ignore[no-any-return,no-untyped-call]
+
+
+def within_saturation(alpha: Callable[[Tensor], Tensor], z: Tensor) -> tuple[Tensor, Tensor]:
+    """(mask, z with the rest set to 0): where σ(α(z)) still moves. Keeps α′ = inf away from the zero it multiplies."""
+    with torch.no_grad():
+        alive = alpha(z.detach()).abs() <= SATURATED[z.dtype]
+    return alive, torch.where(alive, z, 0.0)
+
+
+def product_error(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """(p, e) with p + e = a·b exactly (Dekker), as long as nothing overflows."""
+    p = a * b
+    (a_high, a_low), (b_high, b_low) = _halves(a), _halves(b)
+    return p, a_low * b_low - (((p - a_high * b_high) - a_low * b_high) - a_high * b_low)
+
+
+def sum_error(a: Tensor, b: Tensor | float) -> tuple[Tensor, Tensor]:
+    """(s, e) with s + e = a + b exactly (Knuth)."""
+    s = a + b
+    b_in_s = s - a
+    return s, (a - (s - b_in_s)) + (b - b_in_s)
+
+
+def _halves(a: Tensor) -> tuple[Tensor, Tensor]:
+    """a as the sum of two numbers of half its digits (Veltkamp)."""
+    digits = 1 - round(torch.log2(torch.tensor(torch.finfo(a.dtype).eps)).item())
+    scaled = a * (2.0 ** ((digits + 1) // 2) + 1.0)
+    high = scaled - (scaled - a)
+    return high, a - high
+
+
+def solve_increasing(
+    function: Callable[[Tensor], Tensor], derivative: Callable[[Tensor], Tensor], target: Tensor
+) -> Tensor:
+    """Solve function(z) = target for an odd increasing function: Newton's method kept inside a shrinking bracket.
+
+    Computed in float64. Differentiable in the target through one last Newton step.
+    """
+    goal = target.detach().abs().double()
+    with torch.no_grad():
+        low, high = torch.zeros_like(goal), torch.ones_like(goal)
+        largest = torch.finfo(torch.float64).max
+        while bool(((short := function(high) < goal) & (high < largest)).any()):
+            low = torch.where(short, high, low)
+            high = torch.where(short, (2.0 * high).clamp(max=largest), high)
+        z = torch.minimum(goal, high)  # α(z) ≈ z near 0, where a bracket alone would lose relative accuracy
+        for _ in range(120):
+            miss = function(z) - goal
+            low, high = torch.where(miss < 0, z, low), torch.where(miss > 0, z, high)
+            newton = z - miss / derivative(z)
+            usable = (newton > low) & (newton < high)
+            step = torch.where(usable, newton, 0.5 * low + 0.5 * high)
+            done = (miss == 0) | (step == z)
+            z = torch.where(done, z, step)
+            if bool(done.all()):
+                break
+        z = torch.where(torch.isinf(goal), torch.inf, z).copysign(target.detach().double())
+        slope = torch.where(torch.isinf(z), 1.0, derivative(torch.where(torch.isinf(z), 0.0, z)))
+    # Adds zero, and carries dz/dtarget = 1/α′(z).
+    finite = torch.isfinite(target)
+    return (z + torch.where(finite, target.double() - target.detach().double(), 0.0) / slope).to(target.dtype)

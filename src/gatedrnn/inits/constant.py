@@ -1,0 +1,26 @@
+"""Every unit starts with the same gate value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gatedrnn.gates import Gate
+from gatedrnn.inits.base import ForgetInit
+
+
+@dataclass(frozen=True)
+class Constant(ForgetInit):
+    """φ(b) = value; σ(1) ≈ 0.731 unless told otherwise, the usual forget bias of 1 carried over to every gate."""
+
+    value: float = 1.0 / (1.0 + math.exp(-1.0))
+
+    def __post_init__(self) -> None:
+        if not 0 < self.value < 1:
+            raise ValueError(f"Constant needs a gate value between 0 and 1, got value={self.value}")
+
+    def _biases(self, gate: Gate, hidden_size: int, generator: torch.Generator | None) -> tuple[Tensor, ...]:
+        return self._inverse(gate, torch.full((hidden_size,), self.value, dtype=torch.float64))

@@ -1,0 +1,45 @@
+"""Multi-timescale initialisation (Mahto et al., 2020): time scales that follow a power law, as in language."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gatedrnn.gates import Gate
+from gatedrnn.inits.base import ForgetInit
+
+
+@dataclass(frozen=True)
+class PowerLaw(ForgetInit):
+    """φ(b) = exp(−1/T) with T from the inverse gamma law, P(T > t) = gammainc(shape, scale/t).
+
+    Unit j of H gets the T whose survival level is j/(H+1): nothing is drawn, and T falls from unit to unit.
+    An untied cell's input gate gets the mirror image.
+    """
+
+    shape: float = 0.56
+    scale: float = 1.0
+    sets_input = True
+
+    def __post_init__(self) -> None:
+        for name, number in (("shape", self.shape), ("scale", self.scale)):
+            if not (math.isfinite(number) and number > 0):
+                raise ValueError(f"PowerLaw needs a positive {name}, got {name}={number}")
+
+    def time_scales(self, hidden_size: int) -> Tensor:
+        """The T of every unit, in float64."""
+        level = torch.arange(1, hidden_size + 1, dtype=torch.float64) / (hidden_size + 1)
+        shape = torch.full_like(level, self.shape)
+        # gammainc(shape, x) = level, solved for log x by bisection: x spans hundreds of decades for small shapes.
+        low, high = torch.full_like(level, -700.0), torch.full_like(level, 700.0)
+        for _ in range(80):
+            middle = 0.5 * (low + high)
+            below = torch.special.gammainc(shape, torch.exp(middle)) < level
+            low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+        return self.scale / torch.exp(0.5 * (low + high))
+
+    def _biases(self, gate: Gate, hidden_size: int, generator: torch.Generator | None) -> tuple[Tensor, ...]:
+        return self._inverse_complement(gate, -torch.expm1(-1.0 / self.time_scales(hidden_size)))

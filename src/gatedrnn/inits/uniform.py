@@ -1,0 +1,28 @@
+"""Uniform gate initialisation (Gu et al., 2020)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from gatedrnn.gates import Gate
+from gatedrnn.inits.base import ForgetInit
+
+
+@dataclass(frozen=True)
+class Uniform(ForgetInit):
+    """φ(b) ~ U(1/H, 1−1/H). An auxiliary pre-activation starts at −b, which makes the refine gate uniform too."""
+
+    def _check(self, hidden_size: int) -> None:
+        if hidden_size < 2:
+            raise ValueError(
+                f"Uniform draws gate values from (1/H, 1−1/H) and needs hidden_size ≥ 2, got {hidden_size}"
+            )
+
+    def _biases(self, gate: Gate, hidden_size: int, generator: torch.Generator | None) -> tuple[Tensor, ...]:
+        first, *auxiliary = self._inverse(
+            gate, self._draw(1.0 / hidden_size, 1.0 - 1.0 / hidden_size, hidden_size, generator)
+        )
+        return first, *(-first for _ in auxiliary)
