@@ -3,7 +3,51 @@
 from __future__ import annotations
 
 from gatedrnn import gates, inits
+from gatedrnn.layers import (
+    GRU,
+    JANET,
+    LSTM,
+    MGU,
+    NRU,
+    UGRNN,
+    FastGRNN,
+    FastGRNNCell,
+    GRUCell,
+    JANETCell,
+    LSTMCell,
+    MGUCell,
+    MinimalRNN,
+    MinimalRNNCell,
+    NRUCell,
+    UGRNNCell,
+    convert,
+    explain,
+    time_scales,
+)
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__", "gates", "inits"]
+__all__ = [
+    "GRU",
+    "JANET",
+    "LSTM",
+    "MGU",
+    "NRU",
+    "UGRNN",
+    "FastGRNN",
+    "FastGRNNCell",
+    "GRUCell",
+    "JANETCell",
+    "LSTMCell",
+    "MGUCell",
+    "MinimalRNN",
+    "MinimalRNNCell",
+    "NRUCell",
+    "UGRNNCell",
+    "__version__",
+    "convert",
+    "explain",
+    "gates",
+    "inits",
+    "time_scales",
+]

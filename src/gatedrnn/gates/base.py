@@ -45,7 +45,7 @@ class Gate(ABC):
         """∂φ for each pre-activation; differentiable by autograd."""
 
     @abstractmethod
-    def _inverse(self, s: Tensor) -> tuple[Tensor, ...]:
+    def from_logit(self, s: Tensor) -> tuple[Tensor, ...]:
         """The pre-activations at which φ = σ(s)."""
 
     def value(self, *z: PreActivation) -> Tensor:
@@ -107,7 +107,7 @@ class Gate(ABC):
                     f"{self!r} takes values in the open interval (0, 1): "
                     f"no pre-activation belongs to {name} = {p[outside].flatten()[0].item()}"
                 )
-        roots = tuple(root.to(dtype) for root in self._inverse(sign * stable.logit(p)))
+        roots = tuple(root.to(dtype) for root in self.from_logit(sign * stable.logit(p)))
         return roots[0] if self.preactivations == 1 else roots
 
     def __eq__(self, other: object) -> bool:
@@ -172,5 +172,5 @@ class SigmoidOf(Gate):
         # Not just 0 where saturated: a NaN must stay a NaN.
         return (torch.where(alive, slope, torch.where(torch.isnan(z), z, 0.0)),)
 
-    def _inverse(self, s: Tensor) -> tuple[Tensor, ...]:
+    def from_logit(self, s: Tensor) -> tuple[Tensor, ...]:
         return (self.alpha_inverse(s),)

@@ -51,5 +51,5 @@ class Refine(Gate):
         slope = sigmoid_slope(z)
         return 2.0 * slope * (r * q + not_r * f), 2.0 * slope * sigmoid_slope(z_r)
 
-    def _inverse(self, s: Tensor) -> tuple[Tensor, ...]:
+    def from_logit(self, s: Tensor) -> tuple[Tensor, ...]:
         return s, torch.zeros_like(s)

@@ -20,6 +20,8 @@ class ForgetInit(ABC):
 
     #: Whether an untied cell's input gate (always a sigmoid) starts at b_i = −logit φ(b_f).
     sets_input: ClassVar[bool] = False
+    #: The smallest layer for which the initialiser has a meaning.
+    smallest_size: ClassVar[int] = 1
 
     @abstractmethod
     def _biases(self, gate: Gate, hidden_size: int, generator: torch.Generator | None) -> tuple[Tensor, ...]: ...
@@ -31,17 +33,13 @@ class ForgetInit(ABC):
         generator: torch.Generator | None = None,
         device: torch.device | str | None = None,
     ) -> tuple[Tensor, ...]:
-        if hidden_size < 1:
-            raise ValueError(f"hidden_size must be at least 1, got {hidden_size}")
-        self._check(hidden_size)
+        if hidden_size < self.smallest_size:
+            raise ValueError(f"{self!r} needs hidden_size ≥ {self.smallest_size}, got {hidden_size}")
         if device is not None and torch.device(device).type == "meta":
             return tuple(
                 torch.empty(hidden_size, dtype=torch.float64, device="meta") for _ in range(gate.preactivations)
             )
         return tuple(bias.to(device) for bias in self._biases(gate, hidden_size, generator))
-
-    def _check(self, hidden_size: int) -> None:
-        """Raise ValueError where the initialiser has no meaning for this size."""
 
     @staticmethod
     def input_bias(gate: Gate, biases: tuple[Tensor, ...]) -> Tensor:

@@ -15,11 +15,7 @@ from gatedrnn.inits.base import ForgetInit
 class Uniform(ForgetInit):
     """φ(b) ~ U(1/H, 1−1/H). An auxiliary pre-activation starts at −b, which makes the refine gate uniform too."""
 
-    def _check(self, hidden_size: int) -> None:
-        if hidden_size < 2:
-            raise ValueError(
-                f"Uniform draws gate values from (1/H, 1−1/H) and needs hidden_size ≥ 2, got {hidden_size}"
-            )
+    smallest_size = 2  # (1/H, 1−1/H) is no interval for H = 1
 
     def _biases(self, gate: Gate, hidden_size: int, generator: torch.Generator | None) -> tuple[Tensor, ...]:
         first, *auxiliary = self._inverse(

@@ -1,0 +1,62 @@
+"""The contract between layers and engines: one scan in, its result out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
+
+from torch import Tensor
+
+from gatedrnn.cells import Cell, State, Weights
+from gatedrnn.gates import Gate
+
+#: What a scan keeps beside its output: nothing, the states of all steps, or these and the values of the gates.
+Collect = Literal[False, True, "gates"]
+
+
+@dataclass(frozen=True)
+class Scan:
+    """The loop over time that a layer asks for: one layer, one direction."""
+
+    cell: Cell
+    gate: Gate
+    #: (T, B, I), any strides.
+    input: Tensor
+    #: (B, size) each.
+    state: State
+    #: Under the names of the cell's parameter_shapes.
+    weights: Weights
+    #: (B,) on the device of the input, 1 ≤ length ≤ T, in any order; None: all rows have T steps.
+    lengths: Tensor | None = None
+    #: From the true end of each row to its beginning.
+    reverse: bool = False
+    #: Store the state every √T steps only and compute the rest again in the backward pass.
+    recompute: bool = False
+    collect: Collect = False
+
+
+class ScanResult(NamedTuple):
+    #: (T, B, size of h), zero past the length, in the dtype of the input.
+    output: Tensor
+    #: At the end of each row; in the dtype of the state given.
+    state: State
+    #: "h", "c" … and "forget", "input", "output": (T, B, H), zero past the length.
+    collected: dict[str, Tensor]
+
+
+class Engine(ABC):
+    """Runs scans. All engines give the reference engine's result."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def refuses(self, scan: Scan) -> str | None:
+        """Why this engine cannot run the scan; None if it can."""
+
+    @abstractmethod
+    def describe(self, scan: Scan) -> str:
+        """What will run, for a scan it does not refuse."""
+
+    @abstractmethod
+    def run(self, scan: Scan) -> ScanResult: ...

@@ -1,0 +1,92 @@
+"""The reference engine: the loop over time in plain PyTorch. It defines what is correct."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from gatedrnn.cells import State, Weights
+from gatedrnn.cells.base import wide
+from gatedrnn.engines.interface import Engine, Scan, ScanResult
+
+
+class ReferenceEngine(Engine):
+    """Serves every cell, gate, dtype and device, with derivatives of any order."""
+
+    name = "reference"
+
+    def refuses(self, scan: Scan) -> str | None:
+        return None
+
+    def describe(self, scan: Scan) -> str:
+        return "the loop over time in plain PyTorch"
+
+    def run(self, scan: Scan) -> ScanResult:
+        steps, x, active = len(scan.input), scan.input, None
+        if scan.lengths is not None:
+            active = (torch.arange(steps, device=x.device).unsqueeze(-1) < scan.lengths).unsqueeze(-1)  # (T, B, 1)
+            x = torch.where(active, x, 0.0)  # what lies past the end, a NaN maybe, must not reach the weights
+        if scan.reverse:
+            x = _reversed(x, scan.lengths)
+
+        block = _Block(scan, scan.cell.prepare(scan.weights))
+        state: State = tuple(wide(s) for s in scan.state)
+        length = math.isqrt(steps - 1) + 1 if scan.recompute else steps
+        pieces = []
+        for start in range(0, steps, length):
+            part = slice(start, start + length)
+            arguments = (x[part], None if active is None else active[part], state)
+            if scan.recompute:
+                state, kept = checkpoint(block, *arguments, use_reentrant=False, preserve_rng_state=False)
+            else:
+                state, kept = block(*arguments)
+            pieces.append(kept)
+
+        kept = {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}
+        if active is not None:
+            kept = {name: torch.where(active, sequence, 0.0) for name, sequence in kept.items()}
+        if scan.reverse:
+            kept = {name: _reversed(sequence, scan.lengths) for name, sequence in kept.items()}
+        output = kept["h"].to(scan.input.dtype)
+        dtypes = [s.dtype for s in scan.state]
+        collected = {name: sequence.to(dtypes[-1]) for name, sequence in kept.items()} if scan.collect else {}
+        return ScanResult(output, tuple(s.to(dtype) for s, dtype in zip(state, dtypes, strict=True)), collected)
+
+
+class _Block:
+    """Some steps of a scan, as a function that can be run again in the backward pass."""
+
+    def __init__(self, scan: Scan, w: Weights) -> None:
+        self.scan, self.w = scan, w
+
+    def __call__(self, x: Tensor, active: Tensor | None, state: State) -> tuple[State, dict[str, Tensor]]:
+        scan, cell, w = self.scan, self.scan.cell, self.w
+        kept: dict[str, list[Tensor]] = {}
+        # unbind once: x[t] inside the loop would make the backward pass quadratic in T.
+        projected = [part.unbind() for part in cell.project(w, x)]
+        flags: Sequence[Tensor | None] = [None] * len(x) if active is None else active.unbind()
+        for x_t, active_t in zip(zip(*projected, strict=True), flags, strict=True):
+            a = cell.preactivations(w, x_t, state)
+            new = cell.update(scan.gate, w, a, state)
+            if active_t is not None:
+                new = tuple(torch.where(active_t, after, before) for after, before in zip(new, state, strict=True))
+            state = new
+            step = dict(zip(cell.states, state, strict=True)) if scan.collect else {"h": state[0]}
+            if scan.collect == "gates":
+                step |= cell.gates(scan.gate, a)
+            for name, value in step.items():
+                kept.setdefault(name, []).append(value)
+        return state, {name: torch.stack(values) for name, values in kept.items()}
+
+
+def _reversed(x: Tensor, lengths: Tensor | None) -> Tensor:
+    """x with the steps of each row in reverse order, what lies past the length left in place."""
+    if lengths is None:
+        return x.flip(0)
+    t = torch.arange(len(x), device=x.device).unsqueeze(-1)  # (T, 1)
+    index = torch.where(t < lengths, lengths - 1 - t, t)
+    return x.gather(0, index.unsqueeze(-1).expand(x.shape))

@@ -1,0 +1,282 @@
+"""What all recurrent layers share: parameters, shapes, lengths and packing, the stack of layers and directions."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+
+from gatedrnn import engines, gates
+from gatedrnn.cells import Cell, Weights
+from gatedrnn.engines import Collect, Scan
+from gatedrnn.gates import Gate
+from gatedrnn.inits import ForgetInit
+from gatedrnn.layers.checks import (
+    check_input,
+    check_probability,
+    check_sizes,
+    check_state,
+    checked_lengths,
+    resolve_init,
+    state_tuple,
+)
+from gatedrnn.layers.parameters import reset
+
+StateArgument = Tensor | Sequence[Tensor] | None
+
+
+class RecurrentLayer(nn.Module):
+    """Base of the layers: torch.nn's interface around a cell. Use one of its subclasses."""
+
+    def __init__(
+        self,
+        cell: Cell,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int,
+        bias: bool,
+        batch_first: bool,
+        dropout: float,
+        bidirectional: bool,
+        device: torch.device | str | None,
+        dtype: torch.dtype | None,
+        forget_gate: str | Gate,
+        forget_init: str | ForgetInit | None,
+        weight_dropout: float,
+        engine: str,
+        recompute: bool,
+    ) -> None:
+        super().__init__()
+        check_probability("dropout", dropout)
+        check_probability("weight_dropout", weight_dropout)
+        check_sizes(input_size, hidden_size, bias)
+        if not isinstance(batch_first, bool):
+            raise TypeError(f"batch_first should be of type bool, got: {type(batch_first).__name__}")
+        if num_layers <= 0:
+            raise ValueError("num_layers must be greater than zero")
+        if dropout > 0 and num_layers == 1:
+            warnings.warn(
+                "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
+                f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}",
+                stacklevel=3,
+            )
+        engines.check_name(engine)
+        self.cell = cell
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.forget_gate = gates.resolve(forget_gate)
+        self.forget_init = resolve_init(forget_init, bias)
+        self.weight_dropout = float(weight_dropout)
+        self.engine = engine
+        self.recompute = recompute
+
+        self._all_weights: list[list[str]] = []
+        aux = self.forget_gate.preactivations > 1
+        for suffix, layer_input_size in self._suffixes():
+            shapes = cell.parameter_shapes(layer_input_size, hidden_size, bias, aux)
+            for name, shape in shapes.items():
+                self.register_parameter(name + suffix, nn.Parameter(torch.empty(shape, device=device, dtype=dtype)))
+            self._all_weights.append([name + suffix for name in shapes])
+        self.reset_parameters()
+
+    def _suffixes(self) -> Iterator[tuple[str, int]]:
+        """Ending of the parameters' names and input size, for each layer and direction."""
+        directions = ("", "_reverse") if self.bidirectional else ("",)
+        size = self.input_size
+        for layer in range(self.num_layers):
+            for direction in directions:
+                yield f"_l{layer}{direction}", size
+            size = self.cell.state_sizes(self.hidden_size)[0] * len(directions)
+
+    def weights_by_layer(self) -> dict[str, Weights]:
+        """The weights under the cell's names for "l0", "l0_reverse", …, looked up anew: parametrisations count."""
+        layers: dict[str, Weights] = {}
+        for (suffix, _), names in zip(self._suffixes(), self._all_weights, strict=True):
+            layers[suffix[1:]] = {name.removesuffix(suffix): getattr(self, name) for name in names}
+        return layers
+
+    @property
+    def all_weights(self) -> list[list[Tensor]]:
+        """The weights of each layer and direction, as in torch.nn."""
+        return [[getattr(self, name) for name in names] for names in self._all_weights]
+
+    def flatten_parameters(self) -> None:
+        """Does nothing: the weights need no flattening. Here because programs written for torch.nn call it."""
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew, under the same seed those of torch.nn."""
+        reset(self.cell, self.forget_gate, self.forget_init, list(self.weights_by_layer().values()), self.hidden_size)
+
+    def forward(
+        self,
+        input: Tensor | PackedSequence,
+        hx: StateArgument = None,
+        lengths: Tensor | Sequence[int] | None = None,
+        return_states: Collect = False,
+    ) -> Any:
+        if return_states not in (False, True, "gates"):
+            raise ValueError(f'return_states must be False, True or "gates", got {return_states!r}')
+        if isinstance(input, PackedSequence):
+            return self._forward_packed(input, hx, lengths, return_states)
+        if not isinstance(input, Tensor):
+            raise TypeError(
+                f"{self._name}: Expected input to be a Tensor or PackedSequence, got {type(input).__name__}"
+            )
+        if input.dim() not in (2, 3):
+            raise ValueError(f"{self._name}: Expected input to be 2D or 3D, got {input.dim()}D instead")
+        batched = input.dim() == 3
+        if not batched and lengths is not None:
+            raise ValueError(f"{self._name}: lengths needs a batch, got unbatched 2-D input")
+        state = state_tuple(self._name, self.cell, hx)
+        if state is not None:
+            for s in state:
+                if s.dim() != input.dim():
+                    kind = "batched 3-D" if batched else "unbatched 2-D"
+                    raise RuntimeError(
+                        f"For {kind} input, hx should also be {input.dim()}-D but got {s.dim()}-D tensor"
+                    )
+        x = input if batched else input.unsqueeze(1)
+        if batched and self.batch_first:
+            x = x.transpose(0, 1)
+        if state is not None and not batched:
+            state = tuple(s.unsqueeze(1) for s in state)
+
+        output, state, collected = self._run(x, state, checked_lengths(self._name, lengths, x), return_states)
+
+        if not batched:
+            output, state = output.squeeze(1), tuple(s.squeeze(1) for s in state)
+            collected = {name: sequence.squeeze(2) for name, sequence in collected.items()}
+        elif self.batch_first:
+            output = output.transpose(0, 1)
+            collected = {name: sequence.transpose(1, 2) for name, sequence in collected.items()}
+        return self._result(output, state, collected, return_states)
+
+    def _forward_packed(
+        self, packed: PackedSequence, hx: StateArgument, lengths: object, return_states: Collect
+    ) -> tuple[Any, ...]:
+        if lengths is not None:
+            raise ValueError(f"{self._name}: a PackedSequence knows its lengths, do not pass lengths as well")
+        data, batch_sizes, order, original = packed
+        if data.dim() != 2:
+            raise RuntimeError(f"input must have 2 dimensions, got {data.dim()}")
+        # Longest row first, the order in which the data are packed.
+        x, in_order = pad_packed_sequence(PackedSequence(data, batch_sizes))
+        state = state_tuple(self._name, self.cell, hx)
+        if state is not None and order is not None:
+            state = tuple(s.index_select(1, order) for s in state)
+
+        output, state, collected = self._run(x, state, in_order.to(x.device), return_states)
+
+        packed_output = PackedSequence(pack_padded_sequence(output, in_order).data, batch_sizes, order, original)
+        if original is not None:
+            state = tuple(s.index_select(1, original) for s in state)
+            collected = {name: sequence.index_select(2, original) for name, sequence in collected.items()}
+        if self.batch_first:
+            collected = {name: sequence.transpose(1, 2) for name, sequence in collected.items()}
+        return self._result(packed_output, state, collected, return_states)
+
+    def _result(
+        self, output: Any, state: tuple[Tensor, ...], collected: dict[str, Tensor], return_states: Collect
+    ) -> tuple[Any, ...]:
+        final = state if len(state) > 1 else state[0]
+        return (output, final, collected) if return_states else (output, final)
+
+    def _run(
+        self, x: Tensor, state: tuple[Tensor, ...] | None, lengths: Tensor | None, collect: Collect
+    ) -> tuple[Tensor, tuple[Tensor, ...], dict[str, Tensor]]:
+        """All layers and directions over (T, B, I)."""
+        self._check_input(x)
+        state = self._initial_state(x) if state is None else self._checked_state(state, x)
+        rows = list(zip(*(s.unbind() for s in state), strict=True))  # one state per layer and direction
+        directions = 2 if self.bidirectional else 1
+        finals, collections = [], []
+        weights = list(self.weights_by_layer().values())
+        for layer in range(self.num_layers):
+            outputs = []
+            for index in range(layer * directions, (layer + 1) * directions):
+                scan = self._scan(index, x, rows[index], weights[index], lengths, collect)
+                output, final, collected = engines.resolve(self.engine, scan).run(scan)
+                outputs.append(output)
+                finals.append(final)
+                collections.append(collected)
+            x = torch.cat(outputs, -1) if directions == 2 else outputs[0]
+            if self.dropout and layer < self.num_layers - 1:
+                x = F.dropout(x, self.dropout, self.training)
+        stacked = {name: torch.stack([c[name] for c in collections]) for name in collections[0]}
+        return x, tuple(torch.stack(entry) for entry in zip(*finals, strict=True)), stacked
+
+    def _scan(
+        self,
+        index: int,
+        x: Tensor,
+        state: tuple[Tensor, ...],
+        weights: Weights,
+        lengths: Tensor | None,
+        collect: Collect,
+    ) -> Scan:
+        if self.weight_dropout and self.training:
+            weights = self.cell.drop_recurrent(weights, lambda weight: F.dropout(weight, self.weight_dropout))
+        reverse = self.bidirectional and index % 2 == 1
+        return Scan(self.cell, self.forget_gate, x, state, weights, lengths, reverse, self.recompute, collect)
+
+    def first_scan(self, input: Tensor | PackedSequence) -> Scan:
+        """What the first layer asks of its engine for this input."""
+        x = pad_packed_sequence(input)[0] if isinstance(input, PackedSequence) else input
+        if x.dim() == 2:
+            x = x.unsqueeze(1)
+        elif self.batch_first and not isinstance(input, PackedSequence):
+            x = x.transpose(0, 1)
+        self._check_input(x)
+        state = tuple(s[0] for s in self._initial_state(x))
+        return self._scan(0, x, state, next(iter(self.weights_by_layer().values())), None, False)
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
+    def _check_input(self, x: Tensor) -> None:
+        check_input(self._name, x, self.all_weights[0][0], self.input_size)
+
+    def _initial_state(self, x: Tensor) -> tuple[Tensor, ...]:
+        return tuple(
+            torch.zeros(len(self._all_weights), x.shape[1], size, dtype=x.dtype, device=x.device)
+            for size in self.cell.state_sizes(self.hidden_size)
+        )
+
+    def _checked_state(self, state: tuple[Tensor, ...], x: Tensor) -> tuple[Tensor, ...]:
+        for name, s, size in zip(self.cell.states, state, self.cell.state_sizes(self.hidden_size), strict=True):
+            check_state(name, s, x, (len(self._all_weights), x.shape[1], size))
+        return state
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        for name, default in self._options().items():
+            value = getattr(self, name)
+            if value != default:
+                text += f", {name}={value!r}"
+        return text
+
+    def _options(self) -> dict[str, object]:
+        """Names of the options shown by repr, with the defaults that are left out."""
+        return {
+            "num_layers": 1,
+            "bias": True,
+            "batch_first": False,
+            "dropout": 0.0,
+            "bidirectional": False,
+            "forget_gate": gates.Sigmoid(),
+            "forget_init": None,
+            "weight_dropout": 0.0,
+            "engine": "auto",
+            "recompute": False,
+        }

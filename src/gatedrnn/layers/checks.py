@@ -1,0 +1,114 @@
+"""Checks of arguments, with torch.nn's types of error."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from gatedrnn import inits
+from gatedrnn.cells import Cell
+from gatedrnn.inits import ForgetInit
+
+
+def check_sizes(input_size: int, hidden_size: int, bias: bool) -> None:
+    """torch.nn's checks of the first arguments."""
+    if not isinstance(bias, bool):
+        raise TypeError(f"bias should be of type bool, got: {type(bias).__name__}")
+    for name, size in (("input_size", input_size), ("hidden_size", hidden_size)):
+        if not isinstance(size, int):
+            raise TypeError(f"{name} should be of type int, got: {type(size).__name__}")
+        if size <= 0:
+            raise ValueError(f"{name} must be greater than zero")
+
+
+def check_probability(name: str, p: object) -> None:
+    if not isinstance(p, numbers.Number) or isinstance(p, bool) or not 0 <= p <= 1:  # type: ignore[operator]
+        raise ValueError(
+            f"{name} should be a number in range [0, 1] representing the probability of an element being zeroed"
+        )
+
+
+def check_no_projection(layer: str, proj_size: int | None) -> None:
+    """torch.nn.GRU's answer to an argument that only the LSTM has."""
+    if proj_size is not None:
+        raise ValueError(f"proj_size argument is only supported for LSTM, not {layer}")
+
+
+def resolve_init(forget_init: str | ForgetInit | None, bias: bool) -> ForgetInit | None:
+    """The initialiser, or an error where there is no bias to initialise."""
+    if forget_init is None:
+        return None
+    if not bias:
+        raise ValueError("forget_init sets the forget bias, and bias=False leaves none: remove one of the two")
+    return inits.resolve(forget_init)
+
+
+def autocasting(x: Tensor) -> bool:
+    return not x.is_meta and torch.is_autocast_enabled(x.device.type)
+
+
+def check_input(layer: str, x: Tensor, weight: Tensor, input_size: int) -> None:
+    """x is (T, B, I)."""
+    if x.dtype != weight.dtype and not autocasting(x):
+        raise ValueError(
+            f"RNN input dtype ({x.dtype}) does not match weight dtype ({weight.dtype}). "
+            f"Convert input: input.to({weight.dtype}), or convert model: model.to({x.dtype})"
+        )
+    if x.device != weight.device:
+        raise RuntimeError(
+            "Input and parameter tensors are not at the same device, "
+            f"found input tensor at {x.device} and parameter tensor at {weight.device}"
+        )
+    if x.shape[-1] != input_size:
+        raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {input_size}, got {x.shape[-1]}")
+    if x.shape[0] == 0:
+        raise RuntimeError(f"Expected sequence length to be larger than 0 in {layer}")
+
+
+def state_tuple(layer: str, cell: Cell, hx: Tensor | Sequence[Tensor] | None) -> tuple[Tensor, ...] | None:
+    """hx as a tuple with one tensor per entry of the state."""
+    if hx is None:
+        return None
+    names = ", ".join(f"{name}_0" for name in cell.states)
+    if len(cell.states) == 1:
+        if not isinstance(hx, Tensor):
+            raise TypeError(f"{layer}: hx must be one tensor {names}, got {type(hx).__name__}")
+        return (hx,)
+    if not isinstance(hx, (tuple, list)) or not all(isinstance(s, Tensor) for s in hx):
+        raise TypeError(f"{layer}: hx must be a tuple ({names}) of tensors, got {type(hx).__name__}")
+    if len(hx) != len(cell.states):
+        raise RuntimeError(f"{layer}: hx must be a tuple ({names}), got {len(hx)} tensor(s)")
+    return tuple(hx)
+
+
+def check_state(name: str, state: Tensor, x: Tensor, expected: tuple[int, ...]) -> None:
+    """A state has its size, and the dtype of the input; beside 16-bit input or under autocast it may be float32."""
+    if state.shape != expected:
+        raise RuntimeError(f"Expected hidden size {expected} for {name}_0, got {list(state.shape)}")
+    may_be_wide = x.dtype.itemsize == 2 or autocasting(x)
+    if state.dtype != x.dtype and not (may_be_wide and state.dtype == torch.float32):
+        raise RuntimeError(f"input and {name}_0 must have the same dtype, but got {x.dtype} and {state.dtype}")
+    if state.device != x.device:
+        raise RuntimeError(f"input and {name}_0 must be at the same device, found {x.device} and {state.device}")
+
+
+def checked_lengths(layer: str, lengths: Tensor | Sequence[int] | None, x: Tensor) -> Tensor | None:
+    """lengths as int64 on the device of x (T, B, I)."""
+    if lengths is None:
+        return None
+    lengths = torch.as_tensor(lengths)
+    if lengths.dtype.is_floating_point or lengths.dtype.is_complex or lengths.dtype == torch.bool:
+        raise TypeError(f"{layer}: lengths must be integers, got {lengths.dtype}")
+    if lengths.shape != (x.shape[1],):
+        raise ValueError(f"{layer}: lengths must have one entry per row, ({x.shape[1]},), got {tuple(lengths.shape)}")
+    if not (torch.compiler.is_compiling() or lengths.is_meta):  # a compiled graph cannot look at values
+        for index, length in enumerate(lengths.tolist()):
+            if not 1 <= length <= len(x):
+                raise ValueError(
+                    f"{layer}: lengths must lie between 1 and the number of steps {len(x)}, "
+                    f"got {length} at index {index}"
+                )
+    return lengths.to(x.device, torch.int64)

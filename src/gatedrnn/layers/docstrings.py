@@ -1,0 +1,67 @@
+"""The parts that the docstrings of all layers share, written once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+_Class = TypeVar("_Class", bound=type)
+
+_ARGUMENTS = """Args:
+        input_size: The number of features of the input x.
+        hidden_size: The number of units H.
+        num_layers: Number of layers, each fed by the one below. Default: 1
+        bias: If ``False``, the layer has no bias. Default: ``True``
+        batch_first: If ``True``, input and output are (B, T, features) instead of (T, B, features). States are not
+            affected. Default: ``False``
+        dropout: Probability of dropout on the outputs of each layer except the last. Default: 0
+        bidirectional: If ``True``, a second set of weights reads each layer's input backwards. Default: ``False``"""
+
+_KEYWORDS = """device, dtype: Where the parameters live and what they are made of.
+        forget_gate: The gate function of the factor on the old state: a name in ``gatedrnn.gates.GATES`` or a gate
+            object. Default: ``"sigmoid"``
+        forget_init: Where the forget gate starts: an object of ``gatedrnn.inits`` or a name that needs no argument.
+            ``None`` leaves the default biases. Default: ``None``
+        weight_dropout: DropConnect: probability with which entries of the recurrent weights are dropped, one mask
+            per call and layer, in training only. Default: 0
+        engine: ``"auto"``, or the name of the engine that must run. See ``gatedrnn.explain``. Default: ``"auto"``
+        recompute: If ``True``, stores the state every √T steps only and computes the rest again in the backward
+            pass: less memory, same gradients. Default: ``False``"""
+
+_CALL = """Inputs: input, hx, lengths, return_states
+        * **input**: (T, B, I), (B, T, I) with ``batch_first``, (T, I) unbatched, or a ``PackedSequence``.
+        * **hx**: the initial state, zero by default; STATE.
+        * **lengths**: (B,) integers, the number of steps of each row of a padded batch. Outputs past the length
+          are zero, final states are taken at the length, the reverse direction starts there.
+        * **return_states**: ``True`` adds a third result, a dict of the states of all steps, (L·D, T, B, size) each;
+          ``"gates"`` adds the values of the gates.
+
+    Outputs: output, state
+        * **output**: as the input, with D·H features: h of the last layer for each step.
+        * **state**: at the end of each row, as hx. In the dtype of the input, or float32 where a float32 state was
+          given; inside the loop it is never less than float32."""
+
+_STEP = """Args:
+        input_size: The number of features of the input x.
+        hidden_size: The number of units H.
+        bias: If ``False``, the cell has no bias. Default: ``True``
+        device, dtype: Where the parameters live and what they are made of."""
+
+_STEP_KEYWORDS = """forget_gate, forget_init: As in the layer."""
+
+
+def documented(state: str) -> Callable[[_Class], _Class]:
+    """Class decorator that fills the places {arguments}, {keywords}, {call} … of a docstring."""
+
+    def fill(cls: _Class) -> _Class:
+        if cls.__doc__ is not None:  # None under python -OO
+            cls.__doc__ = (
+                cls.__doc__.replace("{arguments}", _ARGUMENTS)
+                .replace("{keywords}", _KEYWORDS)
+                .replace("{call}", _CALL.replace("STATE", state))
+                .replace("{step}", _STEP)
+                .replace("{step_keywords}", _STEP_KEYWORDS)
+            )
+        return cls
+
+    return fill

@@ -1,0 +1,21 @@
+"""Which engine runs, and why."""
+
+from __future__ import annotations
+
+from torch import Tensor
+from torch.nn.utils.rnn import PackedSequence
+
+from gatedrnn import engines
+from gatedrnn.layers.base import RecurrentLayer
+
+
+def explain(layer: RecurrentLayer, input: Tensor | PackedSequence) -> str:
+    """Which engine will run the layer on this input and why; then, a line each, why the others will not.
+
+    >>> layer = gatedrnn.LSTM(2, 3, engine="reference")
+    >>> print(gatedrnn.explain(layer, torch.randn(5, 1, 2)).splitlines()[0])
+    reference: the loop over time in plain PyTorch (asked for)
+    """
+    if not isinstance(layer, RecurrentLayer):
+        raise TypeError(f"explain takes a recurrent layer of gatedrnn, got {type(layer).__name__}")
+    return engines.explain(layer.engine, layer.first_scan(input))

@@ -1,0 +1,63 @@
+"""Minimal gated unit."""
+
+from __future__ import annotations
+
+from gatedrnn import cells
+from gatedrnn.layers.docstrings import documented
+from gatedrnn.layers.gated import GatedLayer, GatedStep
+
+
+@documented("h_0, (L·D, B, H)")
+class MGU(GatedLayer):
+    r"""Minimal gated unit (Zhou et al., 2016) with any forget gate, its published gate written as 1−f.
+
+    .. math::
+        \begin{aligned}
+            f_t &= \varphi(W_{if} x_t + b_{if} + W_{hf} h_{t-1} + b_{hf}) \\
+            g_t &= \tanh(W_{ig} x_t + b_{ig} + W_{hg} ((1 - f_t) \odot h_{t-1}) + b_{hg}) \\
+            h_t &= h_{t-1} + (1 - f_t) \odot (g_t - h_{t-1})
+        \end{aligned}
+
+    {arguments}
+        {keywords}
+
+    {call}
+
+    Weights have torch.nn's names (``weight_ih_l0``, ``weight_hh_l0``, ``bias_ih_l0``, ``bias_hh_l0``; ``_reverse``),
+    row blocks f, g. A gate with an auxiliary pre-activation adds H rows under
+    ``weight_ih_aux_l0`` and so on. All are drawn from U(±1/√H).
+
+    Examples::
+
+        >>> layer = gatedrnn.MGU(10, 20, forget_gate="fast", forget_init="constant")
+        >>> input = torch.randn(5, 3, 10)
+        >>> output, h_n = layer(input)
+        >>> output.shape, h_n.shape
+        (torch.Size([5, 3, 20]), torch.Size([1, 3, 20]))
+    """
+
+    @staticmethod
+    def _cell() -> cells.MGU:
+        return cells.MGU()
+
+
+@documented("")
+class MGUCell(GatedStep):
+    """One step of :class:`MGU`; interface of ``torch.nn.GRUCell``.
+
+    {step}
+        {step_keywords}
+
+    Inputs: input (B, I) or (I,), and the state h (B, H) or (H,), zero by default. Output: the next state.
+
+    Examples::
+
+        >>> cell = gatedrnn.MGUCell(10, 20, forget_gate="fast")
+        >>> h = cell(torch.randn(3, 10))
+        >>> h.shape
+        torch.Size([3, 20])
+    """
+
+    @staticmethod
+    def _cell() -> cells.MGU:
+        return cells.MGU()

@@ -1,0 +1,104 @@
+"""What all single-step modules share: torch.nn.LSTMCell's interface around a cell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gatedrnn import gates
+from gatedrnn.cells import Cell, Weights
+from gatedrnn.cells.base import wide
+from gatedrnn.gates import Gate
+from gatedrnn.inits import ForgetInit
+from gatedrnn.layers.base import StateArgument
+from gatedrnn.layers.checks import check_sizes, check_state, resolve_init, state_tuple
+from gatedrnn.layers.parameters import reset
+
+
+class RecurrentStep(nn.Module):
+    """Base of the single-step modules. Use one of its subclasses."""
+
+    def __init__(
+        self,
+        cell: Cell,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        device: torch.device | str | None,
+        dtype: torch.dtype | None,
+        forget_gate: str | Gate,
+        forget_init: str | ForgetInit | None,
+    ) -> None:
+        super().__init__()
+        check_sizes(input_size, hidden_size, bias)
+        self.cell = cell
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.bias = bias
+        self.forget_gate = gates.resolve(forget_gate)
+        self.forget_init = resolve_init(forget_init, bias)
+        aux = self.forget_gate.preactivations > 1
+        shapes = cell.parameter_shapes(input_size, hidden_size, bias, aux)
+        for name in cell.parameter_shapes(input_size, hidden_size, True, aux):
+            parameter = nn.Parameter(torch.empty(shapes[name], device=device, dtype=dtype)) if name in shapes else None
+            self.register_parameter(name, parameter)
+        self._names = list(shapes)
+        self.reset_parameters()
+
+    @property
+    def _name(self) -> str:
+        return type(self).__name__
+
+    def weights_by_layer(self) -> dict[str, Weights]:
+        """The weights under the cell's names, looked up anew: parametrisations count."""
+        return {"l0": {name: getattr(self, name) for name in self._names}}
+
+    def reset_parameters(self) -> None:
+        """Draw all parameters anew."""
+        reset(self.cell, self.forget_gate, self.forget_init, list(self.weights_by_layer().values()), self.hidden_size)
+
+    def forward(self, input: Tensor, hx: StateArgument = None) -> Any:
+        if input.dim() not in (1, 2):
+            raise ValueError(f"{self._name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
+        batched = input.dim() == 2
+        x = input if batched else input.unsqueeze(0)
+        state = self._state(hx, x, batched)
+        (weights,) = self.weights_by_layer().values()
+        if x.shape[-1] != self.input_size:
+            raise RuntimeError(f"input has inconsistent input_size: got {x.shape[-1]} expected {self.input_size}")
+
+        w = self.cell.prepare(weights)
+        carried = tuple(wide(s) for s in state)
+        a = self.cell.preactivations(w, self.cell.project(w, x), carried)
+        new = self.cell.update(self.forget_gate, w, a, carried)
+
+        result = tuple(s.to(before.dtype) for s, before in zip(new, state, strict=True))
+        if not batched:
+            result = tuple(s.squeeze(0) for s in result)
+        return result if len(result) > 1 else result[0]
+
+    def _state(self, hx: StateArgument, x: Tensor, batched: bool) -> tuple[Tensor, ...]:
+        sizes = self.cell.state_sizes(self.hidden_size)
+        state = state_tuple(self._name, self.cell, hx)
+        if state is None:
+            return tuple(torch.zeros(len(x), size, dtype=x.dtype, device=x.device) for size in sizes)
+        for s in state:
+            if s.dim() not in (1, 2):
+                raise ValueError(f"{self._name}: Expected hidden to be 1D or 2D, got {s.dim()}D instead")
+        if not batched:
+            state = tuple(s.unsqueeze(0) for s in state)
+        for entry, s, size in zip(self.cell.states, state, sizes, strict=True):
+            check_state(entry, s, x, (len(x), size))
+        return state
+
+    def extra_repr(self) -> str:
+        text = f"{self.input_size}, {self.hidden_size}"
+        for name, default in self._options().items():
+            if (value := getattr(self, name)) != default:
+                text += f", {name}={value!r}"
+        return text
+
+    def _options(self) -> dict[str, object]:
+        return {"bias": True, "forget_gate": gates.Sigmoid(), "forget_init": None}
