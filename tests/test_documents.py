@@ -1,0 +1,88 @@
+"""Every document with a command or a name in it is executed or checked."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+EXAMPLES = sorted(ROOT.glob("examples/*.py"))
+named = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+
+
+def _blocks(document: Path, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", document.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def test_documents_and_examples_are_found() -> None:
+    assert {"README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"} <= {path.name for path in DOCUMENTS}
+    assert len(EXAMPLES) >= 3
+    assert sum(len(_blocks(document, "python")) for document in DOCUMENTS) >= 4
+
+
+@named
+def test_python_blocks_run(document: Path) -> None:
+    """In order, in one namespace, as a reader would."""
+    namespace: dict[str, object] = {}
+    for block in _blocks(document, "python"):
+        exec(compile(block, str(document), "exec"), namespace)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_examples_run(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(example), run_name="__main__")
+    assert capsys.readouterr().out
+
+
+@named
+def test_links_lead_somewhere(document: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", document.read_text()):
+        if not target.startswith("http"):
+            assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+@named
+def test_names_exist(document: Path) -> None:
+    """`gatedrnn.something` in code font is a thing that exists."""
+    for name in re.findall(r"`(gatedrnn(?:\.\w+)+)", document.read_text()):
+        head, *rest = name.split(".")
+        thing: object = importlib.import_module(head)
+        for depth, part in enumerate(rest, start=1):
+            if not hasattr(thing, part):
+                if ".".join([head, *rest[:depth]]) == "gatedrnn.lab":  # announced, not built
+                    break
+                importlib.import_module(".".join([head, *rest[:depth]]))
+            thing = getattr(thing, part)
+
+
+@named
+def test_make_targets_exist(document: Path) -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    commands = "\n".join([*_blocks(document, "sh"), *re.findall(r"`([^`\n]+)`", document.read_text())])
+    for target in re.findall(r"^make ([a-z-]+)", commands, re.MULTILINE):
+        assert target in targets, f"{document.name}: make {target}"
+
+
+@named
+def test_commands_exist(document: Path) -> None:
+    """The verbs and options of `gatedrnn …` commands are those of the command line."""
+    commands = "\n".join([*_blocks(document, "sh"), *re.findall(r"`([^`\n]+)`", document.read_text())])
+    for verb, arguments in re.findall(r"^gatedrnn ([a-z]+)(.*)$", commands, re.MULTILINE):
+        shown = subprocess.run(
+            [sys.executable, "-m", "gatedrnn.cli", verb, "--help"], capture_output=True, text=True, check=True
+        ).stdout
+        for option in re.findall(r"--[a-z-]+", arguments):
+            assert option in shown, f"{document.name}: gatedrnn {verb} {option}"
+
+
+def test_the_readme_shows_the_gates_of_the_registry() -> None:
+    from gatedrnn.cli.list import gate_table
+
+    assert gate_table() in (ROOT / "README.md").read_text()
