@@ -69,7 +69,9 @@ def test_imports_follow_the_flow(path: Path) -> None:
 
 def test_a_wrong_import_is_seen(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.py"
-    wrong.write_text("import numpy\nfrom gatedrnn import layers\nfrom gatedrnn.engines.reference import ReferenceEngine\n")
+    wrong.write_text(
+        "import numpy\nfrom gatedrnn import layers\nfrom gatedrnn.engines.reference import ReferenceEngine\n"
+    )
     assert _violations(wrong, "cells") == ["numpy", "gatedrnn.layers", "gatedrnn.engines.reference"]
 
 

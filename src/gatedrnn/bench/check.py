@@ -1,0 +1,49 @@
+"""No speed for a wrong result: values and gradients against the reference engine in float64."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+
+from gatedrnn.bench.contestants import Contestant
+from gatedrnn.bench.work import Data, Loss, Work, step
+
+#: Steps of the check; a longer sequence is cut.
+STEPS = 500
+#: Largest error of float32, relative to the largest entry of the tensor: rounding of 1e-7 over 500 steps and the sum of
+#: weight gradients over all steps and rows. A wrong formula is off by 1e-2 and more.
+TOLERANCE = {"output": 1e-4, "gradient": 1e-3}
+
+
+class WrongResultError(RuntimeError):
+    """A contestant does not compute what it is timed for."""
+
+
+def check(contestant: Contestant, work: Work) -> float:
+    """The largest relative error for a dense and a last-step gradient; raise WrongResultError if it is too large."""
+    worst = 0.0
+    losses: tuple[Loss, ...] = ("none",) if work.loss == "none" else ("dense", "last")
+    for loss in losses:
+        short = replace(work, loss=loss).cut(STEPS)
+        data, wide = Data.draw(short), Data.draw(short, torch.float64)
+        layer = contestant.build(short.shape)
+        truth, names = contestant.truth(layer, short.shape)
+        output = contestant.run(layer, data)
+        lengths = short.lengths()
+        expected = step(truth, wide, **({} if lengths is None else {"lengths": lengths}))
+        pairs = {"output": (output, expected)}
+        if loss != "none":
+            given, right = dict(layer.named_parameters()), dict(truth.named_parameters())
+            pairs |= {name: (given[name].grad, right[ours].grad) for name, ours in names.items()}  # type: ignore[misc]
+        for name, (value, answer) in pairs.items():
+            scale = answer.abs().max().clamp(min=1e-30)
+            error = ((value.double() - answer).abs().max() / scale).item()
+            limit = TOLERANCE["output" if name == "output" else "gradient"]
+            if not error <= limit:
+                raise WrongResultError(
+                    f"{contestant.name} at {short.shape}, {loss}: {name} is off by {error:.1e} of its largest entry "
+                    f"(allowed {limit:.0e}); no time is given for a wrong result"
+                )
+            worst = max(worst, error)
+    return worst

@@ -1,0 +1,77 @@
+"""Side-by-side suites: the paper's shapes, and sweeps over T, B and H."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gatedrnn.bench.contestants import Contestant, ours, peer, torchrecurrent
+from gatedrnn.bench.measure import Say, Timing, timed
+from gatedrnn.bench.memory import peak
+from gatedrnn.bench.work import PAPER, Loss, Shape, Work
+
+#: The Python loop takes minutes on the largest shapes; beyond so many multiplications a step it sits out.
+LOOP_LIMIT = 5000 * 64 * 128 * 128
+
+
+_LOSSES: tuple[Loss, ...] = ("dense", "last", "none")
+
+
+def field(loop: bool) -> list[Contestant]:
+    """The contestants of the side-by-side suites."""
+    entries = [
+        peer("lstm"),
+        peer("lstm", flush_denormal=False),
+        ours("lstm", "sigmoid", "cpu"),
+        ours("lstm", "fast", "cpu"),
+        ours("lstm", "fast", "cpu", tied=True),
+        ours("lstm", "refine", "cpu", tied=True),
+        peer("gru"),
+        ours("gru", "sigmoid", "cpu"),
+        ours("gru", "fast", "cpu"),
+        ours("janet", "fast", "cpu"),
+    ]
+    if loop:
+        entries.append(ours("lstm", "fast", "reference", tied=True))
+        entries.append(ours("janet", "sigmoid", "cpu"))
+        if (other := torchrecurrent("janet")) is not None:
+            entries.append(other)
+    return entries
+
+
+def paper(rounds: int, say: Say) -> tuple[list[Timing], list[dict[str, object]]]:
+    """The paper's shapes: training with dense and last-step loss, inference, peak memory."""
+    timings, memory = [], []
+    for label, shape in PAPER.items():
+        say(f"{label}: {shape}")
+        loop = shape.T * shape.B * shape.H**2 < LOOP_LIMIT
+        for loss in _LOSSES:
+            timings += timed([(c, Work(shape, loss)) for c in field(loop)], rounds, say)
+        for contestant in (peer("lstm"), ours("lstm", "sigmoid", "cpu"), ours("lstm", "fast", "cpu", tied=True)):
+            step, whole = peak(contestant, Work(shape))
+            memory.append({"contestant": contestant.name, "shape": str(shape), "step": step, "process": whole})
+    return timings, memory
+
+
+def sweep(rounds: int, say: Say) -> list[Timing]:
+    """One size at a time away from 1000×64×2×128."""
+    centre = Shape(1000, 64, 2, 128)
+    shapes = [replace(centre, T=T) for T in (100, 1000, 4000)]
+    shapes += [replace(centre, T=300, B=B) for B in (1, 4, 16, 64, 256)]
+    shapes += [replace(centre, T=300, H=H) for H in (32, 64, 128, 256, 512, 1024)]
+    return _side_by_side(shapes, ("dense", "none"), rounds, say)
+
+
+def quick(rounds: int, say: Say) -> list[Timing]:
+    """Seconds; shows that everything works."""
+    return _side_by_side([Shape(50, 8, 2, 16)], _LOSSES, rounds, say)
+
+
+def _side_by_side(shapes: Sequence[Shape], losses: Sequence[Loss], rounds: int, say: Say) -> list[Timing]:
+    entries = [peer("lstm"), ours("lstm", "sigmoid", "cpu"), ours("lstm", "fast", "cpu", tied=True)]
+    entries += [peer("gru"), ours("gru", "fast", "cpu")]
+    timings = []
+    for shape in shapes:
+        for loss in losses:
+            timings += timed([(contestant, Work(shape, loss)) for contestant in entries], rounds, say)
+    return timings
