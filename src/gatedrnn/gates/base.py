@@ -168,9 +168,8 @@ class SigmoidOf(Gate):
 
     def _derivatives(self, z: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
         alive, inner = stable.within_saturation(self.alpha, z)
-        slope = stable.sigmoid_slope(self.alpha(inner)) * self.alpha_derivative(inner)
-        # Not just 0 where saturated: a NaN must stay a NaN.
-        return (torch.where(alive, slope, torch.where(torch.isnan(z), z, 0.0)),)
+        slope = stable.sigmoid_slope(self.alpha(inner), self.alpha_derivative(inner))
+        return (torch.where(alive, slope, 0.0),)
 
     def _inverse(self, s: Tensor) -> tuple[Tensor, ...]:
         return (self.alpha_inverse(s),)

@@ -29,7 +29,7 @@ class Refine(Gate):
     def _value(self, z: Tensor, z_r: Tensor) -> Tensor:  # type: ignore[override]
         f, q = sigmoid_parts(z)
         r, _ = sigmoid_parts(z_r)
-        return f * (f + 2.0 * r * q)
+        return (f * (f + 2.0 * r * q)).clamp(max=1.0)  # the rounding of the sum could lead beyond 1
 
     def _complement(self, z: Tensor, z_r: Tensor) -> Tensor:  # type: ignore[override]
         return self._value(-z, -z_r)
@@ -48,8 +48,8 @@ class Refine(Gate):
     def _derivatives(self, z: Tensor, z_r: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
         f, q = _SIGMOID.value(z), _SIGMOID.complement(z)
         r, not_r = _SIGMOID.value(z_r), _SIGMOID.complement(z_r)
-        slope = sigmoid_slope(z)
-        return 2.0 * slope * (r * q + not_r * f), 2.0 * slope * sigmoid_slope(z_r)
+        slope_r = sigmoid_slope(z_r, torch.full_like(z_r, 2.0))
+        return sigmoid_slope(z, 2.0 * (r * q + not_r * f)), sigmoid_slope(z, slope_r)
 
     def _inverse(self, s: Tensor) -> tuple[Tensor, ...]:
         return s, torch.zeros_like(s)
