@@ -87,7 +87,7 @@ def sigmoid_of(alpha: Alpha, saturated: float) -> Callable[..., Exact]:
 
 
 def refine(m: Any, z: Number, z_r: Number) -> Exact:
-    clip = (lambda x: np.clip(x, -3000, 3000)) if m is np else (lambda x: max(min(x, m.mpf(3000)), -m.mpf(3000)))
+    clip = (lambda x: np.clip(x, -10000, 10000)) if m is np else (lambda x: max(min(x, m.mpf(10000)), -m.mpf(10000)))
     z, z_r = clip(z), clip(z_r)
     f, q = 1 / (1 + m.exp(-z)), 1 / (1 + m.exp(z))
     r, p = 1 / (1 + m.exp(-z_r)), 1 / (1 + m.exp(z_r))
