@@ -40,7 +40,12 @@ def widen(*tensors: Tensor | float) -> tuple[tuple[Tensor, ...], torch.dtype]:
     compute = result if result in SATURATED else torch.float32
     device = given[0].device if given else None
     wide = [x.to(compute) if isinstance(x, Tensor) else torch.tensor(x, dtype=compute, device=device) for x in tensors]
-    return (tuple(torch.broadcast_tensors(*wide)) if len(wide) > 1 else tuple(wide)), result
+    return (tuple(torch.broadcast_tensors(*wide)) if len(wide) > 1 else tuple(wide)), result  # type: ignore[no-untyped-call]
+
+
+def widest(x: Tensor) -> Tensor:
+    """x in the widest dtype of its device: float64, which Metal does not have."""
+    return x if x.device.type == "mps" else x.double()
 
 
 def flush(x: Tensor) -> Tensor:
@@ -147,16 +152,25 @@ class _GatedWithForwardMode(_Gated):
 
 
 # torch.compile cannot trace a Function that defines jvp, and a compiled graph has no forward mode: hence two of each.
+# Nor does it keep to `setup_context` where nothing needs a gradient: there the forward formula stands alone.
+
+
+def _without_gradient(*tensors: Tensor) -> bool:
+    return not (torch.is_grad_enabled() and any(x.requires_grad for x in tensors))
 
 
 def sigmoid_slope(s: Tensor, factor: Tensor) -> Tensor:
     """σ′(s)·factor, differentiable any number of times without losing its digits."""
+    if torch.compiler.is_compiling() and _without_gradient(s, factor):
+        return _Slope.forward(s, factor)
     function = _Slope if torch.compiler.is_compiling() else _SlopeWithForwardMode
     return function.apply(s, factor)  # type: ignore[no-any-return,no-untyped-call]
 
 
 def gated(gate: object, complement: bool, z: Sequence[Tensor]) -> Tensor:
     """φ(z), or 1−φ(z), carrying the gate's own derivative into autograd."""
+    if torch.compiler.is_compiling() and _without_gradient(*z):
+        return _Gated.forward(gate, complement, *z)
     function = _Gated if torch.compiler.is_compiling() else _GatedWithForwardMode
     return function.apply(gate, complement, *z)  # type: ignore[no-any-return,no-untyped-call]
 
@@ -207,13 +221,16 @@ def solve_increasing(
         while bool(((short := function(high) < goal) & (high < largest)).any()):
             low = torch.where(short, high, low)
             high = torch.where(short, (2.0 * high).clamp(max=largest), high)
-        z = torch.minimum(goal, high)  # α(z) ≈ z near 0, where a bracket alone would lose relative accuracy
-        for _ in range(120):
+        # α(z) ≈ z near 0, where a bracket alone would lose relative accuracy
+        z, stride = torch.clamp(goal, low, high), high - low
+        for _ in range(400):
             miss = function(z) - goal
             low, high = torch.where(miss < 0, z, low), torch.where(miss > 0, z, high)
             newton = z - miss / derivative(z)
-            usable = (newton > low) & (newton < high)
+            # Newton creeps where α grows much faster than a line: then halve the bracket instead.
+            usable = (newton > low) & (newton < high) & ((newton - z).abs() <= 0.5 * stride)
             step = torch.where(usable, newton, 0.5 * low + 0.5 * high)
+            stride = (step - z).abs()
             done = (miss == 0) | (step == z)
             z = torch.where(done, z, step)
             if bool(done.all()):

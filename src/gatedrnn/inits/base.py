@@ -34,11 +34,13 @@ class ForgetInit(ABC):
         if hidden_size < 1:
             raise ValueError(f"hidden_size must be at least 1, got {hidden_size}")
         self._check(hidden_size)
-        if device is not None and torch.device(device).type == "meta":
+        device = torch.get_default_device() if device is None else torch.device(device)
+        if device.type == "meta":
             return tuple(
                 torch.empty(hidden_size, dtype=torch.float64, device="meta") for _ in range(gate.preactivations)
             )
-        return tuple(bias.to(device) for bias in self._biases(gate, hidden_size, generator))
+        with torch.device("cpu" if generator is None else generator.device):
+            return tuple(bias.to(device) for bias in self._biases(gate, hidden_size, generator))
 
     def _check(self, hidden_size: int) -> None:
         """Raise ValueError where the initialiser has no meaning for this size."""
