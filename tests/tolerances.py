@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-#: value, complement, derivative, logarithms, time scale against mpmath: error ≤ ULPS ulp of the result plus
+#: value, complement, derivative against mpmath: error ≤ ULPS ulp of the result plus
 #: |∂/∂z| · Z_ULPS ulp of z. The rounding of s = α(z) inside the same dtype is of the second size.
 ULPS = 4.0
 Z_ULPS = 0.5
+
+#: Logarithms and time scales: a logarithm and a division come on top of the gate's own error.
+LOG_ULPS = 6.0
 
 #: Second derivative (autograd through `derivative`), relative to the size of the terms it is a sum of, because the
 #: sum passes through 0: eps · (SECOND_EPS + |z|·α′). Two products and one sum more than the first derivative make

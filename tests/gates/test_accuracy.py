@@ -110,7 +110,7 @@ def test_logarithms(name: str, dtype: torch.dtype, method: str) -> None:
             assert result <= mpmath.log(BEYOND)
             continue
         slack = sum(abs(d / pair[0]) * h for d, h in zip(exact.first, half_ulps(z, dtype), strict=True))
-        worst.meet(excess(result, log_of(*pair), slack, dtype), z, result)
+        worst.meet(excess(result, log_of(*pair), slack, dtype, tolerances.LOG_ULPS), z, result)
     worst.check()
 
 
@@ -128,7 +128,7 @@ def test_time_scale(name: str, dtype: torch.dtype) -> None:
             continue
         true = -1 / log_of(exact.value, exact.complement)
         slack = sum(true**2 * abs(d / exact.value) * h for d, h in zip(exact.first, half_ulps(z, dtype), strict=True))
-        worst.meet(excess(result, true, slack, dtype), z, result)
+        worst.meet(excess(result, true, slack, dtype, tolerances.LOG_ULPS), z, result)
         longest = max(longest, result if math.isfinite(result) else 0.0)
     worst.check()
     assert longest > torch.finfo(dtype).max / 64

@@ -39,7 +39,7 @@ class Refine(Gate):
         high, deep = complement < 0.5, value < 2**-30
         log_1 = torch.log1p(-torch.where(high, complement, 0.0))
         log_0 = torch.log(torch.where(high | deep, 1.0, value))
-        # Where g and its gradient could underflow: log f + log(f + 2rq), and with q/f = e^−z the second is log f + softplus(…).
+        # Where g could underflow: log f + log(f + 2rq), the second of which is log f + softplus(log 2r − z).
         largest = torch.finfo(z.dtype).max  # keeps inf − inf away
         log_f, log_2r = log_sigmoid(z), math.log(2.0) + log_sigmoid(z_r)
         log_deep = log_f + (log_f + softplus(log_2r - z.clamp(-largest, largest)))
@@ -53,9 +53,11 @@ class Refine(Gate):
         # 1/q = e^z/f, in two halves: e^z alone may overflow where the product does not.
         root = torch.exp(0.5 * z.detach())
         reciprocal = root * (root / (f * (q + 2.0 * not_r * f)))
-        # The logarithm has rounding errors of its own, but a gradient that does not overflow: e^0 carries it.
+        # The logarithm has rounding errors of its own, but a gradient that does not overflow: e^0 carries it, but for
+        # the last factor of 4 below overflow, where terms of the gradient do.
         log_q = self._log_complement(z, z_r)
-        return reciprocal * torch.exp(torch.where(log_q.isinf(), 0.0, log_q.detach() - log_q))
+        end = reciprocal > 0.25 * torch.finfo(z.dtype).max
+        return reciprocal * torch.exp(torch.where(end, 0.0, log_q.detach() - log_q))
 
     def _derivatives(self, z: Tensor, z_r: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
         f, q = _SIGMOID.value(z), _SIGMOID.complement(z)

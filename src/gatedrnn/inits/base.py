@@ -42,7 +42,7 @@ class ForgetInit(ABC):
         with torch.device("cpu" if generator is None else generator.device):
             return tuple(bias.to(device) for bias in self._biases(gate, hidden_size, generator))
 
-    def _check(self, hidden_size: int) -> None:
+    def _check(self, hidden_size: int) -> None:  # noqa: B027 (most have nothing to check)
         """Raise ValueError where the initialiser has no meaning for this size."""
 
     @staticmethod
