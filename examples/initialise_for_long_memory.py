@@ -16,12 +16,13 @@ for init in (Constant(0.999), Chrono(t_max=1000), Uniform(), PowerLaw(shape=0.56
         print(f"{init!s:30} {gate:8} time scales {scales.min():8.2f} … {scales.max():9.2f} steps")
 
 # A unit with a time scale of T keeps e^(−n/T) of what it stored after n steps.
-layer = gatedrnn.LSTM(1, 1, tied=True, forget_gate="fast", forget_init=Constant(0.999))
+lstm = gatedrnn.LSTM(1, 1, tied=True, forget_gate="fast", forget_init=Constant(0.999))
 with torch.no_grad():
-    for name, parameter in layer.named_parameters():
+    for name, parameter in lstm.named_parameters():
         if name.startswith("weight"):
             parameter.zero_()
-    layer.bias_ih_l0[1:] = layer.bias_hh_l0[1:] = 0  # candidate 0
-    _, (_, c_n) = layer(torch.zeros(500, 1, 1), (torch.zeros(1, 1, 1), torch.ones(1, 1, 1)))
+    lstm.bias_ih_l0[1:] = 0  # the candidate is tanh(0)
+    lstm.bias_hh_l0[1:] = 0
+    _, (_, c_n) = lstm(torch.zeros(500, 1, 1), (torch.zeros(1, 1, 1), torch.ones(1, 1, 1)))
 print(f"after 500 steps a stored 1 has become {c_n.item():.4f}; 0.999^500 = {0.999**500:.4f}")
 assert abs(c_n.item() - 0.999**500) < 1e-4

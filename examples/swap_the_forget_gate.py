@@ -15,7 +15,8 @@ class Tagger(torch.nn.Module):
         self.head = torch.nn.Linear(32, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.head(self.encoder(x)[0])
+        output, _ = self.encoder(x)
+        return torch.as_tensor(self.head(output))
 
 
 torch.manual_seed(0)

@@ -45,8 +45,12 @@ class Gate(ABC):
         """∂φ for each pre-activation; differentiable by autograd."""
 
     @abstractmethod
-    def from_logit(self, s: Tensor) -> tuple[Tensor, ...]:
-        """The pre-activations at which φ = σ(s)."""
+    def _inverse(self, small: Tensor, above: Tensor) -> tuple[Tensor, ...]:
+        """The pre-activations at which the smaller of φ and 1−φ is small; it is 1−φ where above (a mask) holds."""
+
+    def _reciprocal_complement(self, *z: Tensor) -> Tensor:
+        """1/(1−φ) where 1−φ is small, also where it has left the normal numbers."""
+        return torch.exp(-self._log_complement(*z))
 
     def value(self, *z: PreActivation) -> Tensor:
         """φ(z)."""
@@ -77,18 +81,27 @@ class Gate(ABC):
     def time_scale(self, *z: PreActivation) -> Tensor:
         """−1/log φ(z), the number of steps in which a memory falls to 1/e. In float32 at least."""
         wide, _ = self._arguments(z)
-        log_f, log_q = self._log_value(*wide), self._log_complement(*wide)
+        fixed = tuple(x.detach() for x in wide)
         # For q < e^−40, −1/log f = 1/q to the last digit, and 1/q still exists where q has left the normal numbers.
-        long = log_q < -stable.SOFTPLUS_THRESHOLD
-        return torch.where(long, torch.exp(-torch.where(long, log_q, 0.0)), -1.0 / torch.where(long, -1.0, log_f))
+        long = self._log_complement(*fixed) < -stable.SOFTPLUS_THRESHOLD
+        none, endless = self._log_value(*fixed) == -torch.inf, long & self._reciprocal_complement(*fixed).isinf()
+        # Each formula sees only the z it is meant for: elsewhere its gradient would be 0·inf.
+        log_f = self._log_value(*(torch.where(long | none, 0.0, x) for x in wide))
+        reciprocal = self._reciprocal_complement(*(torch.where(long & ~endless, x, 0.0) for x in wide))
+        scale = torch.where(long, reciprocal, -1.0 / log_f)
+        return torch.where(none, 0.0, torch.where(endless, torch.inf, scale))
 
     def inverse(self, f: PreActivation) -> Any:
         """The pre-activation z with φ(z) = f, for 0 < f < 1; a tuple where there are two pre-activations."""
-        return self._solve("f", f, 1.0)
+        return self._solve("f", f, complement=False)
 
     def inverse_complement(self, y: PreActivation) -> Any:
         """The pre-activation z with 1−φ(z) = y, exact for y down to the smallest normal number."""
-        return self._solve("y", y, -1.0)
+        return self._solve("y", y, complement=True)
+
+    def from_logit(self, s: Tensor) -> tuple[Tensor, ...]:
+        """The pre-activations at which logit φ = s, one tensor each: where a sigmoid with pre-activation s moves to."""
+        return self._inverse(stable.sigmoid_parts(-s.abs())[0], s >= 0)
 
     def _slopes(self, *z: Tensor) -> tuple[Tensor, ...]:
         return tuple(stable.flush(slope) for slope in self._derivatives(*z))
@@ -98,7 +111,7 @@ class Gate(ABC):
             raise TypeError(f"{self!r} takes {self.preactivations} pre-activation(s), got {len(z)}")
         return stable.widen(*z)
 
-    def _solve(self, name: str, probability: PreActivation, sign: float) -> Any:
+    def _solve(self, name: str, probability: PreActivation, complement: bool) -> Any:
         (p,), dtype = stable.widen(probability)
         if not (p.is_meta or torch.compiler.is_compiling()):
             outside = ~((p > 0) & (p < 1))
@@ -107,7 +120,9 @@ class Gate(ABC):
                     f"{self!r} takes values in the open interval (0, 1): "
                     f"no pre-activation belongs to {name} = {p[outside].flatten()[0].item()}"
                 )
-        roots = tuple(root.to(dtype) for root in self.from_logit(sign * stable.logit(p)))
+        lower = p <= 0.5
+        small = torch.where(lower, p, 1.0 - p)  # exact: above ½ the subtraction has no rounding
+        roots = tuple(root.to(dtype) for root in self._inverse(small, lower if complement else ~lower))
         return roots[0] if self.preactivations == 1 else roots
 
     def __eq__(self, other: object) -> bool:
@@ -161,16 +176,23 @@ class SigmoidOf(Gate):
         return stable.sigmoid_parts(self.alpha(z))[1]
 
     def _log_value(self, z: Tensor) -> Tensor:  # type: ignore[override]
-        return stable.log_sigmoid(self.alpha(z))
+        return self._log_sigmoid(z, 1.0)
 
     def _log_complement(self, z: Tensor) -> Tensor:  # type: ignore[override]
-        return stable.log_sigmoid(-self.alpha(z))
+        return self._log_sigmoid(z, -1.0)
+
+    def _log_sigmoid(self, z: Tensor, sign: float) -> Tensor:
+        """log σ(±α(z)): 0 or ±α(z) itself beyond saturation, where autograd of the logarithm would meet 0·inf."""
+        alive, inner = stable.within_saturation(self.alpha, z)
+        low = ~alive & (sign * z < 0)
+        tail = sign * self.alpha(torch.where(low, z, 0.0))
+        return torch.where(low, tail, torch.where(alive, stable.log_sigmoid(sign * self.alpha(inner)), 0.0))
 
     def _derivatives(self, z: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
         alive, inner = stable.within_saturation(self.alpha, z)
-        slope = stable.sigmoid_slope(self.alpha(inner)) * self.alpha_derivative(inner)
-        # Not just 0 where saturated: a NaN must stay a NaN.
-        return (torch.where(alive, slope, torch.where(torch.isnan(z), z, 0.0)),)
+        slope = stable.sigmoid_slope(self.alpha(inner), self.alpha_derivative(inner))
+        return (torch.where(alive, slope, 0.0),)
 
-    def from_logit(self, s: Tensor) -> tuple[Tensor, ...]:
-        return (self.alpha_inverse(s),)
+    def _inverse(self, small: Tensor, above: Tensor) -> tuple[Tensor, ...]:
+        s = stable.logit(small)
+        return (self.alpha_inverse(torch.where(above, -s, s)),)

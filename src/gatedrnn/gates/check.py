@@ -20,31 +20,35 @@ def check_gate(gate: Gate) -> None:
     """Raise ValueError naming the property that fails and the z where it does.
 
     Checked, for α = logit φ (the auxiliary pre-activation of a gate with two is held at 0): α is odd, increasing,
-    α′(0) = 1, and the derivative agrees with the function; the inverse leads back; ±inf gives no NaN.
+    α′(0) = 1, and the derivative agrees with the function; the inverse leads back; very large z and ±inf give no NaN.
     """
     alpha, slope = _alpha(gate)
     s = alpha(_POINTS)
+    _refuse(gate, "α is NaN", _POINTS, torch.isnan(s))
+    _refuse(gate, "α is NaN", -_POINTS, torch.isnan(alpha(-_POINTS)))
     usable = torch.isfinite(s) & (s.abs() < 500)  # beyond, e^−s is no number
     z, s = _POINTS[usable], s[usable]
     mirrored = alpha(-z)
-    _refuse(gate, "α is not odd, α(−z) ≠ −α(z)", z, (mirrored + s).abs() > 1e-12 * s.abs().clamp(min=1e-12))
+    _refuse(gate, "α is not odd, α(−z) ≠ −α(z)", z, ~((mirrored + s).abs() <= 1e-12 * s.abs().clamp(min=1e-12)))
     at_zero = alpha(torch.zeros(1, dtype=torch.float64))
     _refuse(gate, "α is not odd, α(0) ≠ 0", torch.zeros(1), at_zero != 0)
     _refuse(gate, "α is not increasing", z[1:], torch.diff(s) <= 0)
 
     zero = torch.zeros(1, dtype=torch.float64)
-    _refuse(gate, "α′(0) ≠ 1", zero, (_difference(alpha, zero) - 1).abs() > _TOLERANCE)
+    _refuse(gate, "α′(0) ≠ 1", zero, ~((_difference(alpha, zero) - 1).abs() <= _TOLERANCE))
     for points in (z, -z, zero):
         difference = _difference(alpha, points)
-        disagrees = (slope(points) - difference).abs() > _TOLERANCE * difference.abs().clamp(min=1e-3)
-        _refuse(gate, "the derivative does not agree with the function", points, disagrees)
+        agrees = (slope(points) - difference).abs() <= _TOLERANCE * difference.abs().clamp(min=1e-3)
+        _refuse(gate, "the derivative does not agree with the function", points, ~agrees)
 
     root = _first(gate.inverse_complement(torch.sigmoid(-s)))
-    _refuse(gate, "the inverse does not lead back", z, (root - z).abs() > 1e-6 * z)
-    ends = torch.tensor([-torch.inf, torch.inf], dtype=torch.float64)
-    aux = [torch.zeros_like(ends)] * (gate.preactivations - 1)
-    for method in (gate.value, gate.complement):
-        _refuse(gate, "the value at ±inf is NaN", ends, torch.isnan(method(ends, *aux)))
+    _refuse(gate, "the inverse does not lead back", z, ~((root - z).abs() <= 1e-6 * z))
+    for dtype in (torch.float64, torch.float32):
+        far = torch.tensor([torch.inf, torch.finfo(dtype).max, torch.finfo(dtype).max ** 0.5], dtype=dtype)
+        far = torch.cat([far, -far])
+        aux = [torch.zeros_like(far)] * (gate.preactivations - 1)
+        for result in (gate.value(far, *aux), gate.complement(far, *aux), _first(gate.derivative(far, *aux))):
+            _refuse(gate, f"the value or the derivative is NaN ({dtype})", far, torch.isnan(result))
 
 
 def _alpha(gate: Gate) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]:

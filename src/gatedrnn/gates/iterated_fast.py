@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from gatedrnn.gates import stable
 from gatedrnn.gates.base import SigmoidOf
 
 
@@ -16,17 +17,13 @@ class IteratedFast(SigmoidOf):
 
     saturation = "O(e^-e^e^z)"
 
+    # The outer sinh multiplies the rounding of the inner one: both are computed in float64.
     def alpha(self, z: Tensor) -> Tensor:
-        return torch.sinh(torch.sinh(_wide(z))).to(z.dtype)
+        return torch.sinh(torch.sinh(stable.widest(z))).to(z.dtype)
 
     def alpha_derivative(self, z: Tensor) -> Tensor:
-        wide = _wide(z)
+        wide = stable.widest(z)
         return (torch.cosh(torch.sinh(wide)) * torch.cosh(wide)).to(z.dtype)
 
     def alpha_inverse(self, s: Tensor) -> Tensor:
         return torch.asinh(torch.asinh(s))
-
-
-def _wide(z: Tensor) -> Tensor:
-    """z in float64: the outer sinh multiplies the rounding of the inner one. (Metal has no float64.)"""
-    return z if z.device.type == "mps" else z.double()

@@ -22,18 +22,22 @@ class Polynomial(SigmoidOf):
 
     def __post_init__(self) -> None:
         coefficients = tuple(float(c) for c in self.coefficients)
-        for c in coefficients:
-            if not (math.isfinite(c) and c >= 0):
+        for k, c in enumerate(coefficients):
+            if not (c >= 0 and math.isfinite((2 * k + 3) * c)):  # the factor is that of the derivative
                 raise ValueError(f"the coefficients of Polynomial must be finite and at least 0, got {c}")
         while coefficients and coefficients[-1] == 0:  # 0·inf would make a NaN
             coefficients = coefficients[:-1]
         object.__setattr__(self, "coefficients", coefficients)
 
     def alpha(self, z: Tensor) -> Tensor:
-        return z * self._horner(z, [1.0, *self.coefficients]) + self._rounding(z.detach())
+        # In float64 where that is wider: a coefficient that float32 takes for 0 or inf would make 0·inf.
+        wide = stable.widest(z)
+        s = wide * self._horner(wide, [1.0, *self.coefficients])
+        return (s if wide.dtype != z.dtype else s + self._rounding(z.detach())).to(z.dtype)
 
     def alpha_derivative(self, z: Tensor) -> Tensor:
-        return self._horner(z, [1.0, *((2 * k + 3) * c for k, c in enumerate(self.coefficients))])
+        slopes = [1.0, *((2 * k + 3) * c for k, c in enumerate(self.coefficients))]
+        return self._horner(stable.widest(z), slopes).to(z.dtype)
 
     @staticmethod
     def _horner(z: Tensor, coefficients: list[float]) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from gatedrnn.gates.base import Gate
 from gatedrnn.gates.sigmoid import Sigmoid
-from gatedrnn.gates.stable import log_sigmoid, sigmoid_parts, sigmoid_slope
+from gatedrnn.gates.stable import log_sigmoid, logit, sigmoid_parts, sigmoid_slope, softplus, widest
 
 _SIGMOID = Sigmoid()
 
@@ -27,29 +27,44 @@ class Refine(Gate):
     preactivations = 2
 
     def _value(self, z: Tensor, z_r: Tensor) -> Tensor:  # type: ignore[override]
-        f, q = sigmoid_parts(z)
-        r, _ = sigmoid_parts(z_r)
-        return f * (f + 2.0 * r * q)
+        # In float64: in float32 the roundings of the sum make g fall here and there where z grows.
+        (f, q), (r, _) = sigmoid_parts(widest(z)), sigmoid_parts(widest(z_r))
+        return (f * (f + 2.0 * r * q)).clamp(max=1.0).to(z.dtype)
 
     def _complement(self, z: Tensor, z_r: Tensor) -> Tensor:  # type: ignore[override]
         return self._value(-z, -z_r)
 
     def _log_value(self, z: Tensor, z_r: Tensor) -> Tensor:  # type: ignore[override]
-        # Towards 1 from the complement, elsewhere from log f + log(f + 2rq), neither factor of which may underflow.
-        complement = self.complement(z, z_r)
-        high = complement < 0.5
-        log_f, log_2rq = log_sigmoid(z), math.log(2.0) + log_sigmoid(z_r) + log_sigmoid(-z)
-        low = log_f + torch.logaddexp(log_f, log_2rq)
-        return torch.where(high, torch.log1p(-torch.where(high, complement, 0.0)), low)
+        value, complement = self.value(z, z_r), self.complement(z, z_r)
+        high, deep = complement < 0.5, value < 2**-30
+        log_1 = torch.log1p(-torch.where(high, complement, 0.0))
+        log_0 = torch.log(torch.where(high | deep, 1.0, value))
+        # Where g could underflow: log f + log(f + 2rq), the second of which is log f + softplus(log 2r − z).
+        largest = torch.finfo(z.dtype).max  # keeps inf − inf away
+        log_f, log_2r = log_sigmoid(z), math.log(2.0) + log_sigmoid(z_r)
+        log_deep = log_f + (log_f + softplus(log_2r - z.clamp(-largest, largest)))
+        return torch.where(high, log_1, torch.where(deep, log_deep, log_0))
 
     def _log_complement(self, z: Tensor, z_r: Tensor) -> Tensor:  # type: ignore[override]
         return self._log_value(-z, -z_r)
 
+    def _reciprocal_complement(self, z: Tensor, z_r: Tensor) -> Tensor:  # type: ignore[override]
+        (f, q), (_, not_r) = sigmoid_parts(z.detach()), sigmoid_parts(z_r.detach())
+        # 1/q = e^z/f, in two halves: e^z alone may overflow where the product does not.
+        root = torch.exp(0.5 * z.detach())
+        reciprocal = root * (root / (f * (q + 2.0 * not_r * f)))
+        # The logarithm has rounding errors of its own, but a gradient that does not overflow: e^0 carries it, but for
+        # the last factor of 4 below overflow, where terms of the gradient do.
+        log_q = self._log_complement(z, z_r)
+        end = reciprocal > 0.25 * torch.finfo(z.dtype).max
+        return reciprocal * torch.exp(torch.where(end, 0.0, log_q.detach() - log_q))
+
     def _derivatives(self, z: Tensor, z_r: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
         f, q = _SIGMOID.value(z), _SIGMOID.complement(z)
         r, not_r = _SIGMOID.value(z_r), _SIGMOID.complement(z_r)
-        slope = sigmoid_slope(z)
-        return 2.0 * slope * (r * q + not_r * f), 2.0 * slope * sigmoid_slope(z_r)
+        slope_r = sigmoid_slope(z_r, torch.full_like(z_r, 2.0))
+        return sigmoid_slope(z, 2.0 * (r * q + not_r * f)), sigmoid_slope(z, slope_r)
 
-    def from_logit(self, s: Tensor) -> tuple[Tensor, ...]:
-        return s, torch.zeros_like(s)
+    def _inverse(self, small: Tensor, above: Tensor) -> tuple[Tensor, ...]:
+        s = logit(small)
+        return torch.where(above, -s, s), torch.zeros_like(s)

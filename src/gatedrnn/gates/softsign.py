@@ -42,6 +42,14 @@ class Softsign(SigmoidOf):
     def _log_complement(self, z: Tensor) -> Tensor:  # type: ignore[override]
         return self._log_value(-z)
 
+    def _reciprocal_complement(self, z: Tensor) -> Tensor:  # type: ignore[override]
+        a = _magnitude(z)
+        return torch.where(z >= 0, 2.0 + a, 1.0 + 1.0 / (1.0 + a))
+
+    def _inverse(self, small: Tensor, above: Tensor) -> tuple[Tensor, ...]:
+        z = (1.0 - 2.0 * small) / small  # near ½ the difference is exact
+        return (torch.where(above, z, -z),)
+
     def _derivatives(self, z: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
         return ((2.0 + _magnitude(z)) ** -2,)
 

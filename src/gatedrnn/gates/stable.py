@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-# |s| from which σ(−|s|) is zero in the dtype (e^−104 is below half of the smallest float32, e^−746 of the smallest
-# float64). Beyond it value and gradient are exact constants, so s may stop growing.
-SATURATED = {torch.float32: 104.0, torch.float64: 746.0}
+# |s| up to which e^−|s|/2 is a normal number. Beyond it σ(−|s|) is zero in the dtype, and so is σ′(s)·α′ for every
+# α′ that the dtype holds: value and gradient are constants, and s may stop growing.
+SATURATED = {torch.float32: 174.0, torch.float64: 1416.0}
 
 # From here on softplus(x) = x to the last bit of float64; torch's own switch at 20 loses digits.
 SOFTPLUS_THRESHOLD = 40.0
@@ -41,6 +41,11 @@ def widen(*tensors: Tensor | float) -> tuple[tuple[Tensor, ...], torch.dtype]:
     device = given[0].device if given else None
     wide = [x.to(compute) if isinstance(x, Tensor) else torch.tensor(x, dtype=compute, device=device) for x in tensors]
     return (tuple(torch.broadcast_tensors(*wide)) if len(wide) > 1 else tuple(wide)), result
+
+
+def widest(x: Tensor) -> Tensor:
+    """x in the widest dtype of its device: float64, which Metal does not have."""
+    return x if x.device.type == "mps" else x.double()
 
 
 def flush(x: Tensor) -> Tensor:
@@ -80,16 +85,18 @@ def sigmoid_parts(s: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _Slope(Function):
-    """σ′(s) = σ(s)σ(−s), with its derivative −tanh(s/2)·σ′(s): q−f = −tanh(s/2) without cancellation."""
+    """σ′(s)·factor, with the derivatives −tanh(s/2)·σ′(s)·factor and σ′(s): 1−2σ(s) = −tanh(s/2) does not cancel."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(s: Tensor) -> Tensor:
+    def forward(s: Tensor, factor: Tensor) -> Tensor:
         a = s.abs()
         tail = a > SOFTPLUS_THRESHOLD  # where σ′ = e^−a to the last digit, and e^a may overflow
         growth = torch.exp(torch.where(tail, 0.0, a))
-        return torch.where(tail, torch.exp(-a), 1.0 / (growth + (2.0 + 1.0 / growth)))
+        root = torch.exp(torch.where(tail, -0.5 * a, 0.0))
+        # In two halves: where the factor is large, the product is a normal number long after e^−a has left them.
+        return torch.where(tail, (factor * root) * root, factor / (growth + (2.0 + 1.0 / growth)))
 
     @staticmethod
     def setup_context(ctx, inputs, output):  # type: ignore[no-untyped-def]
@@ -98,14 +105,15 @@ class _Slope(Function):
 
     @staticmethod
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        (s,) = ctx.saved_tensors
-        return grad * (-torch.tanh(0.5 * s) * sigmoid_slope(s))
+        s, factor = ctx.saved_tensors
+        return grad * (-torch.tanh(0.5 * s) * sigmoid_slope(s, factor)), sigmoid_slope(s, grad)
 
 
 class _SlopeWithForwardMode(_Slope):
     @staticmethod
-    def jvp(ctx, tangent):  # type: ignore[no-untyped-def]
-        return _Slope.backward(ctx, tangent)  # type: ignore[no-untyped-call]
+    def jvp(ctx, s_tangent, factor_tangent):  # type: ignore[no-untyped-def]
+        s, factor = ctx.saved_tensors
+        return s_tangent * (-torch.tanh(0.5 * s) * sigmoid_slope(s, factor)) + sigmoid_slope(s, factor_tangent)
 
 
 class _Gated(Function):
@@ -144,24 +152,36 @@ class _GatedWithForwardMode(_Gated):
 
 
 # torch.compile cannot trace a Function that defines jvp, and a compiled graph has no forward mode: hence two of each.
+# Nor does it keep to `setup_context` where nothing needs a gradient: there the forward formula stands alone.
 
 
-def sigmoid_slope(s: Tensor) -> Tensor:
-    """σ′(s), differentiable any number of times without losing its digits."""
+def _without_gradient(*tensors: Tensor) -> bool:
+    return not (torch.is_grad_enabled() and any(x.requires_grad for x in tensors))
+
+
+def sigmoid_slope(s: Tensor, factor: Tensor) -> Tensor:
+    """σ′(s)·factor, differentiable any number of times without losing its digits."""
+    if torch.compiler.is_compiling() and _without_gradient(s, factor):
+        return _Slope.forward(s, factor)
     function = _Slope if torch.compiler.is_compiling() else _SlopeWithForwardMode
-    return function.apply(s)  # type: ignore[no-any-return,no-untyped-call]
+    return function.apply(s, factor)  # type: ignore[no-any-return,no-untyped-call]
 
 
 def gated(gate: object, complement: bool, z: Sequence[Tensor]) -> Tensor:
     """φ(z), or 1−φ(z), carrying the gate's own derivative into autograd."""
+    if torch.compiler.is_compiling() and _without_gradient(*z):
+        return _Gated.forward(gate, complement, *z)
     function = _Gated if torch.compiler.is_compiling() else _GatedWithForwardMode
     return function.apply(gate, complement, *z)  # type: ignore[no-any-return,no-untyped-call]
 
 
 def within_saturation(alpha: Callable[[Tensor], Tensor], z: Tensor) -> tuple[Tensor, Tensor]:
-    """(mask, z with the rest set to 0): where σ(α(z)) still moves. Keeps α′ = inf away from the zero it multiplies."""
+    """(mask, z with the rest set to 0): where σ(α(z)) still moves. Keeps α′ = inf away from the zero it multiplies.
+
+    A NaN counts as alive, and so stays a NaN.
+    """
     with torch.no_grad():
-        alive = alpha(z.detach()).abs() <= SATURATED[z.dtype]
+        alive = ~(alpha(z.detach()).abs() > SATURATED[z.dtype])
     return alive, torch.where(alive, z, 0.0)
 
 
@@ -201,13 +221,16 @@ def solve_increasing(
         while bool(((short := function(high) < goal) & (high < largest)).any()):
             low = torch.where(short, high, low)
             high = torch.where(short, (2.0 * high).clamp(max=largest), high)
-        z = torch.minimum(goal, high)  # α(z) ≈ z near 0, where a bracket alone would lose relative accuracy
-        for _ in range(120):
+        # α(z) ≈ z near 0, where a bracket alone would lose relative accuracy
+        z, stride = torch.clamp(goal, low, high), high - low
+        for _ in range(400):
             miss = function(z) - goal
             low, high = torch.where(miss < 0, z, low), torch.where(miss > 0, z, high)
             newton = z - miss / derivative(z)
-            usable = (newton > low) & (newton < high)
+            # Newton creeps where α grows much faster than a line: then halve the bracket instead.
+            usable = (newton > low) & (newton < high) & ((newton - z).abs() <= 0.5 * stride)
             step = torch.where(usable, newton, 0.5 * low + 0.5 * high)
+            stride = (step - z).abs()
             done = (miss == 0) | (step == z)
             z = torch.where(done, z, step)
             if bool(done.all()):

@@ -35,11 +35,13 @@ class ForgetInit(ABC):
     ) -> tuple[Tensor, ...]:
         if hidden_size < self.smallest_size:
             raise ValueError(f"{self!r} needs hidden_size ≥ {self.smallest_size}, got {hidden_size}")
-        if device is not None and torch.device(device).type == "meta":
+        device = torch.get_default_device() if device is None else torch.device(device)
+        if device.type == "meta":
             return tuple(
                 torch.empty(hidden_size, dtype=torch.float64, device="meta") for _ in range(gate.preactivations)
             )
-        return tuple(bias.to(device) for bias in self._biases(gate, hidden_size, generator))
+        with torch.device("cpu" if generator is None else generator.device):
+            return tuple(bias.to(device) for bias in self._biases(gate, hidden_size, generator))
 
     @staticmethod
     def input_bias(gate: Gate, biases: tuple[Tensor, ...]) -> Tensor:

@@ -42,4 +42,11 @@ class PowerLaw(ForgetInit):
         return self.scale / torch.exp(0.5 * (low + high))
 
     def _biases(self, gate: Gate, hidden_size: int, generator: torch.Generator | None) -> tuple[Tensor, ...]:
-        return self._inverse_complement(gate, -torch.expm1(-1.0 / self.time_scales(hidden_size)))
+        rate = 1.0 / self.time_scales(hidden_size)
+        if not bool(((rate > 0) & (torch.exp(-rate) > 0)).all()):
+            raise ValueError(f"{self!r} gives hidden_size {hidden_size} time scales that no gate value in float64 has")
+        # From f where it is the smaller, from 1−f where that is: the other rounds to 1.
+        short = rate > math.log(2.0)
+        values = self._inverse(gate, torch.where(short, torch.exp(-rate), 0.5))
+        complements = self._inverse_complement(gate, torch.where(short, 0.5, -torch.expm1(-rate)))
+        return tuple(torch.where(short, b, c) for b, c in zip(values, complements, strict=True))
