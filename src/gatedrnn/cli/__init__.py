@@ -14,9 +14,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from gatedrnn.cli.verbs import dispatch
     except ModuleNotFoundError as missing:
-        if missing.name not in _LAB:
+        package = (missing.name or "").partition(".")[0]
+        if package not in _LAB:
             raise
-        return _end(f'gatedrnn needs {missing.name} for its commands: pip install "gatedrnn[lab]"')
+        return _end(f'gatedrnn needs {package} for its commands: pip install "gatedrnn[lab]"')
     try:
         return dispatch(arguments)
     except ImportError as missing:

@@ -101,7 +101,9 @@ def demo_other(numbers: Numbers, names: Sequence[str]) -> Images:
             for name, look in looks(names).items():
                 curve = data[key][name]
                 values.plot(data["step"], _value(curve), color=look.colour)
-                complements.semilogy(data["step"], [max(y, _FLOOR) for y in curve], color=look.colour)
+                complements.semilogy(
+                    data["step"], [None if y is None else max(y, _FLOOR) for y in curve], color=look.colour
+                )
             complements.axhline(threshold, color="#999999", linewidth=0.8, linestyle=":")
             values.set(ylabel="f", title=title, ylim=(0.48, 1.02))
             complements.set(xlabel="iteration", ylabel="1 − f", ylim=(None, 1))

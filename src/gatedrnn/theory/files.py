@@ -34,14 +34,15 @@ def write(path: Path, content: bytes) -> None:
 
 def strict_json(value: Any) -> str:
     """Strict JSON (what is not finite becomes null), keys sorted, a list of numbers on one line."""
-    return _dump(_clean(value), "") + "\n"
+    return _dump(clean(value), "") + "\n"
 
 
-def _clean(value: Any) -> Any:
+def clean(value: Any) -> Any:
+    """The value as JSON can hold it: numbers to 12 digits, None for what is not finite."""
     if isinstance(value, dict):
-        return {str(key): _clean(item) for key, item in value.items()}
+        return {str(key): clean(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_clean(item) for item in value]
+        return [clean(item) for item in value]
     if isinstance(value, float):
         return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
     return value

@@ -16,7 +16,7 @@ from gatedrnn.theory.toy import ToyProblem
 
 Array = NDArray[np.float64]
 
-_RELATIVE, _ABSOLUTE = 1e-10, 1e-12
+_RELATIVE, _ABSOLUTE = 1e-8, 1e-10  # of the solver; log(1−f) is then right to about 1e-6
 
 
 @dataclass(frozen=True)

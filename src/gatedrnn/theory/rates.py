@@ -70,7 +70,7 @@ def fit(law: Law, tau: ArrayLike, log_complement: ArrayLike) -> Fit:
     if np.count_nonzero(inside) < 3:
         raise ValueError("fewer than three points of the flow lie in the range of the law")
     times, log_y = times[inside], log_y[inside]
-    scale = times[-1]
+    scale = float(times[-1])
     weight = np.exp(law.log_clock(log_y[-1:]) - law.log_clock(log_y))
     # (Cτ + Cτ₀)/clock = 1, with τ and clock in units of their last values
     solved = np.linalg.lstsq(np.stack([times / scale * weight, weight], 1), np.ones_like(times))[0]

@@ -35,6 +35,7 @@ def run(
     ``gates`` takes names and gate objects, a user's own included; all gates of the library unless told otherwise.
     Written: ``theory.json`` (every number drawn), ``tab_gates_comparison.md``, and ``fig_saturation``, ``fig_demo``,
     ``fig_gates_gradient``, ``fig_demo_other``, each as PNG and SVG. Nothing is written before all is computed.
+    What is returned is what theory.json holds.
 
     Raises ValueError for a name that is not known or a gate given twice, OSError if ``out`` cannot be written to.
     """
@@ -50,7 +51,7 @@ def run(
 
     # A gate of the user's may leave float64 (reach 1, say); what is not finite becomes null, and the file says why.
     with np.errstate(all="ignore"):
-        numbers = collect(chosen, step)
+        numbers: dict[str, Any] = files.clean(collect(chosen, step))
     names = [registry.name_of(gate) for gate in chosen]
     contents = {
         "theory.json": files.strict_json(numbers).encode(),

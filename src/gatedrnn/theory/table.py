@@ -36,7 +36,7 @@ def comparison_table(gates: Sequence[Gate], numbers: dict[str, Any]) -> str:
     return (
         f"{text}\n\n"
         f"Toy problem, λ = 1, start z = 0. Exponent of 1−f in τ and constant C of the gate's law: gradient flow with "
-        f" Δt = {settings['interval']['fig:demo']}, τ = {_power(low)} … {_power(high)}; the law holds there within the "
+        f"Δt = {settings['interval']['fig:demo']}, τ = {_power(low)} … {_power(high)}; the law holds there within the "
         f"number given. Steps until 1−f ≤ {settings['threshold']:g}: learning rate "
         f"{settings['learning_rate']['adam']:g}, Δt = {settings['interval']['fig:demo_other']}.\n"
     )
@@ -63,12 +63,12 @@ def _power(value: float) -> str:
     return f"{value:.0e}".replace("e+0", "e").replace("e+", "e")
 
 
-def _number(value: float, form: str) -> str:
-    return format(value, form).replace("-", "−") if value == value else "—"
+def _number(value: float | None, form: str) -> str:
+    return "—" if value is None else format(value, form).replace("-", "−")
 
 
-def _percent(value: float) -> str:
-    if value != value:
+def _percent(value: float | None) -> str:
+    if value is None:
         return "—"
     return "< 0.1 %" if value < 1e-3 else f"{100 * value:.1f} %"
 

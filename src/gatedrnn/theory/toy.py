@@ -58,11 +58,10 @@ class ToyProblem:
 
     def loss_slope(self, z: Tensor, side: float | None = None) -> Tensor:
         """∂L/∂f = ±Δt f^{Δt−1}. ``side`` fixes the sign: −1 for the branch f^Δt < λ, +1 for the other."""
-        log_f = self.gate.log_value(*z.unbind(-1))
         if side is None and self.target == 1.0:
             side = -1.0  # nothing lies above λ = 1
         sign = torch.sign(self.excess(z)) if side is None else side
-        return sign * self.interval * torch.exp((self.interval - 1) * log_f)
+        return sign * self.interval * self.gate.value(*z.unbind(-1)) ** (self.interval - 1)
 
     def gradient(self, z: Tensor, side: float | None = None) -> Tensor:
         """∂L/∂z = ∂L/∂f · φ′(z), one entry per pre-activation."""
