@@ -1,0 +1,34 @@
+"""The command line: ``gatedrnn theory | demo | list``, one file per verb."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+# What the extra [lab] brings and the verbs need; anything else that is missing is a fault and shows its traceback.
+_LAB = {"matplotlib", "numpy", "rich", "safetensors", "scipy", "tyro"}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point. Returns the exit code: 0, 2 for a wrong argument or a missing extra, 130 when interrupted."""
+    try:
+        from gatedrnn.cli.verbs import dispatch
+    except ModuleNotFoundError as missing:
+        package = (missing.name or "").partition(".")[0]
+        if package not in _LAB:
+            raise
+        return _end(f'gatedrnn needs {package} for its commands: pip install "gatedrnn[lab]"')
+    try:
+        return dispatch(arguments)
+    except ImportError as missing:
+        if "gatedrnn[lab]" not in str(missing):
+            raise
+        return _end(str(missing))
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+def _end(line: str) -> int:
+    print(line, file=sys.stderr)
+    return 2

@@ -1,0 +1,56 @@
+"""Writing results: strict JSON, and files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+_DIGITS = 12  # kept of a number: more would differ between machines
+
+
+def check_folder(folder: Path) -> None:
+    """Raise OSError if results could not be written into this folder; creates nothing."""
+    place = folder
+    while not (place.exists() or place.is_symlink()):
+        place = place.parent
+    if not place.is_dir():
+        raise NotADirectoryError(f"cannot write to {folder}: {place} is not a folder")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise PermissionError(f"cannot write to {folder}: no permission to write in {place}")
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write under a temporary name in the same folder, then move into place."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def strict_json(value: Any) -> str:
+    """Strict JSON (what is not finite becomes null), keys sorted, a list of numbers on one line."""
+    return _dump(clean(value), "") + "\n"
+
+
+def clean(value: Any) -> Any:
+    """The value as JSON can hold it: numbers to 12 digits, None for what is not finite."""
+    if isinstance(value, dict):
+        return {str(key): clean(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [clean(item) for item in value]
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
+    return value
+
+
+def _dump(value: Any, indent: str) -> str:
+    if not isinstance(value, dict) or not value:
+        return json.dumps(value, allow_nan=False, ensure_ascii=False)
+    inner = indent + " "
+    items = (f"{inner}{json.dumps(key, ensure_ascii=False)}: {_dump(value[key], inner)}" for key in sorted(value))
+    return "{\n" + ",\n".join(items) + f"\n{indent}}}"

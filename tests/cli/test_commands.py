@@ -1,0 +1,118 @@
+"""The command line: what it prints, where, and with which exit code."""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from gatedrnn import cli, gates, inits
+from gatedrnn.cli.progress import shown
+from gatedrnn.cli.verbs import VERBS
+
+
+def test_list_names_every_gate_and_initialiser(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["list"]) == 0
+    printed = capsys.readouterr().out
+    for name in (*gates.GATES, *inits.INITS):
+        assert name in printed
+    assert "0.881374" in printed  # the fast gate's bias with φ(b) = σ(1)
+
+
+def test_theory_with_chosen_gates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "made" / "here"
+    assert cli.main(["theory", "--out", str(out), "--gates", "softsign, refine"]) == 0
+    printed = capsys.readouterr()
+    assert str(out) in printed.out
+    lines = printed.err.splitlines()
+    assert len(lines) > 10  # progress, in plain lines because this is no terminal
+    assert "refine: adam" in printed.err
+    assert len(list(out.iterdir())) == 10
+    assert "| refine |" in (out / "tab_gates_comparison.md").read_text()
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main([verb, "--help"])
+    assert ended.value.code == 0
+    assert f"gatedrnn {verb}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["theory"], ["list", "--colour", "red"]])
+def test_wrong_arguments(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(arguments)
+    assert ended.value.code == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("names", ["fast,nope", "nope", ",", "fast,fast"])
+def test_wrong_gates_end_in_one_line(names: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["theory", "--out", str(tmp_path / "out"), "--gates", names]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    if names != "fast,fast":
+        assert ", ".join(gates.GATES) in printed.err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("verb", ["theory", "demo"])
+@pytest.mark.parametrize("below", ["", "folder"])
+def test_a_file_as_folder_ends_in_one_line(
+    verb: str, below: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("mine")
+    assert cli.main([verb, "--out", str(tmp_path / "file" / below)]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_without_permission_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path.chmod(0o500)
+    try:
+        assert cli.main(["theory", "--out", str(tmp_path / "out")]) == 2
+    finally:
+        tmp_path.chmod(0o700)
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_an_interrupt_ends_quietly(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted(arguments: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gatedrnn.cli.verbs.dispatch", interrupted)
+    assert cli.main(["list"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+@pytest.mark.parametrize("missing", ["tyro", "rich", "matplotlib", "scipy", "numpy"])
+def test_without_the_extra_one_line_names_it(missing: str, tmp_path: Path) -> None:
+    code = (
+        "import sys, warnings\n"
+        "warnings.simplefilter('ignore')\n"  # torch warns when numpy is not there
+        f"sys.modules[{missing!r}] = None\n"
+        "import gatedrnn\n"
+        "from gatedrnn.cli import main\n"
+        f"sys.exit(main(['theory', '--out', {str(tmp_path / 'out')!r}]))\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ended.returncode == 2
+    assert ended.stderr.count("\n") == 1, ended.stderr
+    assert 'pip install "gatedrnn[lab]"' in ended.stderr
+    assert missing in ended.stderr
+
+
+def test_progress_on_a_terminal_is_a_bar() -> None:
+    stream = io.StringIO()
+    with shown(Console(file=stream, force_terminal=True, width=80)) as report:
+        report(1, 4, "half way")
+        report(4, 4, "done")
+    assert "4/4" in stream.getvalue()
