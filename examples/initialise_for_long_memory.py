@@ -21,8 +21,8 @@ with torch.no_grad():
     for name, parameter in lstm.named_parameters():
         if name.startswith("weight"):
             parameter.zero_()
-    lstm.bias_ih_l0[1:] = 0  # the candidate is tanh(0)
-    lstm.bias_hh_l0[1:] = 0
+        else:
+            parameter[1:] = 0  # all but the forget gate: the candidate is tanh(0)
     _, (_, c_n) = lstm(torch.zeros(500, 1, 1), (torch.zeros(1, 1, 1), torch.ones(1, 1, 1)))
 print(f"after 500 steps a stored 1 has become {c_n.item():.4f}; 0.999^500 = {0.999**500:.4f}")
 assert abs(c_n.item() - 0.999**500) < 1e-4

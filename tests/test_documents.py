@@ -5,11 +5,12 @@ from __future__ import annotations
 import importlib
 import re
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from gatedrnn.cli import main
+from gatedrnn.cli.list import gate_table
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -71,18 +72,16 @@ def test_make_targets_exist(document: Path) -> None:
 
 
 @named
-def test_commands_exist(document: Path) -> None:
+def test_commands_exist(document: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The verbs and options of `gatedrnn …` commands are those of the command line."""
     commands = "\n".join([*_blocks(document, "sh"), *re.findall(r"`([^`\n]+)`", document.read_text())])
     for verb, arguments in re.findall(r"^gatedrnn ([a-z]+)(.*)$", commands, re.MULTILINE):
-        shown = subprocess.run(
-            [sys.executable, "-m", "gatedrnn.cli", verb, "--help"], capture_output=True, text=True, check=True
-        ).stdout
+        with pytest.raises(SystemExit, match="0"):
+            main([verb, "--help"])
+        shown = capsys.readouterr().out
         for option in re.findall(r"--[a-z-]+", arguments):
             assert option in shown, f"{document.name}: gatedrnn {verb} {option}"
 
 
 def test_the_readme_shows_the_gates_of_the_registry() -> None:
-    from gatedrnn.cli.list import gate_table
-
     assert gate_table() in (ROOT / "README.md").read_text()

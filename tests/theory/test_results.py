@@ -39,8 +39,8 @@ class Hard(Gate):
     def _derivatives(self, *z: Tensor) -> tuple[Tensor, ...]:
         return (torch.where(z[0].abs() < 2, 0.25, 0.0).to(z[0].dtype),)
 
-    def _inverse(self, s: Tensor) -> tuple[Tensor, ...]:
-        return (4 * torch.sigmoid(s) - 2,)
+    def _inverse(self, small: Tensor, above: Tensor) -> tuple[Tensor, ...]:
+        return (torch.where(above, 2 - 4 * small, 4 * small - 2),)
 
 
 def strictly(text: str) -> dict[str, Any]:

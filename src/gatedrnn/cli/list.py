@@ -3,33 +3,62 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+import torch
 from rich.console import Console
 from rich.table import Table
 
 from gatedrnn import gates, inits
+
+_COLUMNS = ("gate", "φ(z)", "order of saturation", "bias with φ(b) = σ(1)", "extra parameters")
 
 
 @dataclass(frozen=True)
 class List:
     """List the gates and the initialisers by name."""
 
+    markdown: bool = False
+    """Print the table of the gates in Markdown, as it stands in the README."""
+
     def run(self) -> None:
         """Print two tables."""
+        if self.markdown:
+            print(gate_table())
+            return
         console = Console()
-        known = _table("gate", "order of saturation", "pre-activations", "bias with φ(b) = σ(1)")
-        for name, kind in gates.GATES.items():
-            gate = kind()
-            roots = gate.inverse(0.731058578630004879251)
-            bias = ", ".join(f"{float(b):.6f}" for b in (roots if isinstance(roots, tuple) else (roots,)))
-            known.add_row(name, gate.saturation, str(gate.preactivations), bias)
+        known = _table(*_COLUMNS)
+        for row in _gate_rows():
+            known.add_row(*row)
         console.print(known)
         starts = _table("initialiser", "written as", "what it does")
         for name, init in inits.INITS.items():
             fields = ", ".join(_argument(field) for field in dataclasses.fields(init))  # type: ignore[arg-type]
-            starts.add_row(name, f"{init.__name__}({fields})", (init.__doc__ or "").strip().splitlines()[0])
+            starts.add_row(name, f"{init.__name__}({fields})", _first_line(init))
         console.print(starts)
+
+
+def gate_table() -> str:
+    """The gates of the registry as a Markdown table."""
+    lines = ["| " + " | ".join(_COLUMNS) + " |", "|" + " --- |" * len(_COLUMNS)]
+    for name, formula, *rest in _gate_rows():
+        # A bar inside a cell would end it.
+        lines.append("| " + " | ".join([f"`{name}`", formula.replace("|", "\\|"), *rest]) + " |")
+    return "\n".join(lines)
+
+
+def _gate_rows() -> Iterator[list[str]]:
+    for name, kind in gates.GATES.items():
+        gate = kind()
+        biases = gate.from_logit(torch.ones((), dtype=torch.float64))
+        bias = ", ".join(f"{b:.6g}" for b in biases)
+        formula = _first_line(kind).removeprefix("φ(z) = ").removesuffix(".")
+        yield [name, formula, gate.saturation, bias, "none" if gate.preactivations == 1 else "one block more"]
+
+
+def _first_line(kind: type) -> str:
+    return (kind.__doc__ or "").strip().splitlines()[0]
 
 
 def _argument(field: dataclasses.Field[object]) -> str:
