@@ -28,7 +28,7 @@ DRAWN_TAU = 300  # what fig:demo shows of the flow and of gradient descent
 DRAWN_WINDOW = (150.0, 300.0)  # past the plateau: where the dashed lines of fig:demo are fitted
 WINDOW = (1e6, 1e9)  # where exponents are measured and the laws fitted
 LAST_TAU = 1e12
-STEPS_OTHER = 800
+STEPS_OTHER = 450
 THRESHOLD = 1e-3
 
 NULL_MEANS = {

@@ -61,7 +61,7 @@ class ToyProblem:
         if side is None and self.target == 1.0:
             side = -1.0  # nothing lies above λ = 1
         sign = torch.sign(self.excess(z)) if side is None else side
-        return sign * self.interval * self.gate.value(*z.unbind(-1)) ** (self.interval - 1)
+        return sign * self.interval * torch.exp((self.interval - 1) * self.gate.log_value(*z.unbind(-1)))
 
     def gradient(self, z: Tensor, side: float | None = None) -> Tensor:
         """∂L/∂z = ∂L/∂f · φ′(z), one entry per pre-activation."""
