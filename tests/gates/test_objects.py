@@ -148,7 +148,8 @@ def test_forward_mode_vmap_and_hessian(name: str) -> None:
     "methods",
     [pytest.param(["value"], id="value"), pytest.param(METHODS, id="all", marks=pytest.mark.slow)],
 )
-def test_compile_and_export(name: str, methods: list[str]) -> None:
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_compile_and_export(name: str, methods: list[str], dtype: torch.dtype) -> None:
     gate = GATES[name]()
 
     class Traced(torch.nn.Module):
@@ -156,7 +157,7 @@ def test_compile_and_export(name: str, methods: list[str]) -> None:
             return tuple(total(getattr(gate, method)(*z)) for method in methods)
 
     torch.compiler.reset()
-    z = [x.requires_grad_() for x in arguments(gate, 5, dtype=torch.float32)]
+    z = [x.requires_grad_() for x in arguments(gate, 5, dtype=dtype)]
     plain = Traced()(*z)
     compiled = torch.compile(Traced(), fullgraph=True, backend="aot_eager")(*z)
     for a, b in zip(plain, compiled, strict=True):

@@ -49,15 +49,13 @@ class Polynomial(SigmoidOf):
     def _rounding(self, z: Tensor) -> Tensor:
         """What Horner's scheme loses to rounding in α (Graillat, Langlois, Louvet): e^−α would multiply it by α."""
         coefficients = [1.0, *self.coefficients]
-        rounded = torch.tensor(coefficients, dtype=z.dtype).tolist()
         square, square_error = stable.product_error(z, z)
-        total = torch.full_like(z, rounded[-1])
-        error = torch.full_like(z, coefficients[-1] - rounded[-1])
-        for c, c_rounded in zip(coefficients[-2::-1], rounded[-2::-1], strict=True):
+        total, error = torch.full_like(z, coefficients[-1]), torch.zeros_like(z)
+        for c in coefficients[-2::-1]:
             product, product_error = stable.product_error(total, square)
             total_error = error * square + total * square_error + product_error
-            total, sum_error = stable.sum_error(product, c_rounded)
-            error = total_error + (sum_error + (c - c_rounded))
+            total, sum_error = stable.sum_error(product, c)
+            error = total_error + sum_error
         _, product_error = stable.product_error(z, total)
         error = z * error + product_error
         return torch.where(torch.isfinite(error), error, 0.0)

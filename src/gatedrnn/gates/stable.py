@@ -6,6 +6,7 @@ both stay right, relative to their own size, until they leave the normal numbers
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -201,7 +202,7 @@ def sum_error(a: Tensor, b: Tensor | float) -> tuple[Tensor, Tensor]:
 
 def _halves(a: Tensor) -> tuple[Tensor, Tensor]:
     """a as the sum of two numbers of half its digits (Veltkamp)."""
-    digits = 1 - round(torch.log2(torch.tensor(torch.finfo(a.dtype).eps)).item())
+    digits = 1 - round(math.log2(torch.finfo(a.dtype).eps))
     scaled = a * (2.0 ** ((digits + 1) // 2) + 1.0)
     high = scaled - (scaled - a)
     return high, a - high
