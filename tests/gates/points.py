@@ -77,7 +77,7 @@ def points(name: str, dtype: torch.dtype) -> tuple[tuple[float, ...], ...]:
         _crossing(lambda z: exact(z).first[0] >= tiny, 0.0, 2000.0),
         _crossing(lambda z: exact(z).complement >= limits.eps / 4, 0.0, 1e6),
         _crossing(lambda z: exact(z).complement >= tiny / 4, 0.0, 2000.0),
-        *(math.ldexp(1.0, k) for k in range(-30, 12)),
+        *(math.ldexp(1.0, k) for k in range(-10, 11)),
         limits.tiny,
     ]
     if exact(0.1).second[0, 0] > 0:  # φ″ of the steep gates changes sign between 0 and the saturation
@@ -88,7 +88,7 @@ def points(name: str, dtype: torch.dtype) -> tuple[tuple[float, ...], ...]:
     positive = [
         *(p for s in special for p in _neighbours(s, dtype)),
         *magnitudes.tolist(),
-        *np.linspace(0.0, 1.02 * edge, 300).tolist(),
+        *np.linspace(0.0, 1.02 * edge, 220).tolist(),
         *(edge * rng.random(200)).tolist(),
         *(2.0 * rng.random(100)).tolist(),
         float(limits.max),
@@ -107,7 +107,7 @@ def _pairs(dtype: torch.dtype) -> tuple[tuple[float, ...], ...]:
     axis += [edge + 1, 1.3 * edge, 4 * edge, 1e30, float(limits.max), math.inf]
     signed = [*axis, *(-a for a in axis)]
     rng = np.random.default_rng(7)
-    scattered = rng.uniform(-1.05 * edge, 1.05 * edge, (400, 2)).tolist() + rng.normal(0, 4, (400, 2)).tolist()
+    scattered = rng.uniform(-1.05 * edge, 1.05 * edge, (250, 2)).tolist() + rng.normal(0, 4, (250, 2)).tolist()
     kind = NUMPY[dtype]
     return tuple(
         (float(kind(z)), float(kind(z_r))) for z, z_r in [*((a, b) for a in signed for b in signed), *scattered]
