@@ -68,6 +68,16 @@ def check_input(layer: str, x: Tensor, weight: Tensor, input_size: int) -> None:
         raise RuntimeError(f"Expected sequence length to be larger than 0 in {layer}")
 
 
+def check_step_input(x: Tensor, weight: Tensor, input_size: int) -> None:
+    """x is (B, I). torch.nn's cells leave these errors to the matrix product, which raises RuntimeError."""
+    if x.shape[-1] != input_size:
+        raise RuntimeError(f"input has inconsistent input_size: got {x.shape[-1]} expected {input_size}")
+    if x.dtype != weight.dtype and not autocasting(x):
+        raise RuntimeError(f"input and weights must have the same dtype, but got {x.dtype} and {weight.dtype}")
+    if x.device != weight.device:
+        raise RuntimeError(f"input and weights must be at the same device, found {x.device} and {weight.device}")
+
+
 def state_tuple(layer: str, cell: Cell, hx: Tensor | Sequence[Tensor] | None) -> tuple[Tensor, ...] | None:
     """hx as a tuple with one tensor per entry of the state."""
     if hx is None:

@@ -13,7 +13,7 @@ from gatedrnn.cells.base import wide
 from gatedrnn.gates import Gate
 from gatedrnn.inits import ForgetInit
 from gatedrnn.layers.base import StateArgument
-from gatedrnn.layers.checks import check_sizes, check_state, resolve_init, state_tuple
+from gatedrnn.layers.checks import check_sizes, check_state, check_step_input, resolve_init, state_tuple
 from gatedrnn.layers.parameters import reset
 
 
@@ -66,8 +66,7 @@ class RecurrentStep(nn.Module):
         x = input if batched else input.unsqueeze(0)
         state = self._state(hx, x, batched)
         (weights,) = self.weights_by_layer().values()
-        if x.shape[-1] != self.input_size:
-            raise RuntimeError(f"input has inconsistent input_size: got {x.shape[-1]} expected {self.input_size}")
+        check_step_input(x, next(iter(weights.values())), self.input_size)
 
         w = self.cell.prepare(weights)
         carried = tuple(wide(s) for s in state)
