@@ -195,12 +195,14 @@ class RecurrentLayer(nn.Module):
         self, x: Tensor, state: tuple[Tensor, ...] | None, lengths: Tensor | None, collect: Collect
     ) -> tuple[Tensor, tuple[Tensor, ...], dict[str, Tensor]]:
         """All layers and directions over (T, B, I)."""
-        self._check_input(x)
+        weights = list(self.weights_by_layer().values())  # once: a parametrisation may be costly, or count its calls
+        self._check_input(x, weights[0])
         state = self._initial_state(x) if state is None else self._checked_state(state, x)
+        if self.weight_dropout and self.training:
+            weights = [self.cell.drop_recurrent(w, lambda p: F.dropout(p, self.weight_dropout)) for w in weights]
         rows = list(zip(*(s.unbind() for s in state), strict=True))  # one state per layer and direction
         directions = 2 if self.bidirectional else 1
         finals, collections = [], []
-        weights = list(self.weights_by_layer().values())
         for layer in range(self.num_layers):
             outputs = []
             for index in range(layer * directions, (layer + 1) * directions):
@@ -224,8 +226,6 @@ class RecurrentLayer(nn.Module):
         lengths: Tensor | None,
         collect: Collect,
     ) -> Scan:
-        if self.weight_dropout and self.training:
-            weights = self.cell.drop_recurrent(weights, lambda weight: F.dropout(weight, self.weight_dropout))
         reverse = self.bidirectional and index % 2 == 1
         return Scan(self.cell, self.forget_gate, x, state, weights, lengths, reverse, self.recompute, collect)
 
@@ -236,16 +236,17 @@ class RecurrentLayer(nn.Module):
             x = x.unsqueeze(1)
         elif self.batch_first and not isinstance(input, PackedSequence):
             x = x.transpose(0, 1)
-        self._check_input(x)
+        weights = next(iter(self.weights_by_layer().values()))
+        self._check_input(x, weights)
         state = tuple(s[0] for s in self._initial_state(x))
-        return self._scan(0, x, state, next(iter(self.weights_by_layer().values())), None, False)
+        return self._scan(0, x, state, weights, None, False)
 
     @property
     def _name(self) -> str:
         return type(self).__name__
 
-    def _check_input(self, x: Tensor) -> None:
-        check_input(self._name, x, self.all_weights[0][0], self.input_size)
+    def _check_input(self, x: Tensor, weights: Weights) -> None:
+        check_input(self._name, x, next(iter(weights.values())), self.input_size)
 
     def _initial_state(self, x: Tensor) -> tuple[Tensor, ...]:
         return tuple(
