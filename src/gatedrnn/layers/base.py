@@ -25,7 +25,7 @@ from gatedrnn.layers.checks import (
     resolve_init,
     state_tuple,
 )
-from gatedrnn.layers.parameters import reset
+from gatedrnn.layers.parameters import reset, write_back
 
 StateArgument = Tensor | Sequence[Tensor] | None
 
@@ -115,7 +115,9 @@ class RecurrentLayer(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew, under the same seed those of torch.nn."""
-        reset(self.cell, self.forget_gate, self.forget_init, list(self.weights_by_layer().values()), self.hidden_size)
+        layers = self.weights_by_layer()
+        reset(self.cell, self.forget_gate, self.forget_init, list(layers.values()), self.hidden_size)
+        write_back(self, {f"{name}_{key}": weight for key, weights in layers.items() for name, weight in weights.items()})
 
     def forward(
         self,

@@ -14,7 +14,7 @@ from gatedrnn.gates import Gate
 from gatedrnn.inits import ForgetInit
 from gatedrnn.layers.base import StateArgument
 from gatedrnn.layers.checks import check_sizes, check_state, check_step_input, resolve_init, state_tuple
-from gatedrnn.layers.parameters import reset
+from gatedrnn.layers.parameters import reset, write_back
 
 
 class RecurrentStep(nn.Module):
@@ -57,7 +57,9 @@ class RecurrentStep(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
-        reset(self.cell, self.forget_gate, self.forget_init, list(self.weights_by_layer().values()), self.hidden_size)
+        (weights,) = self.weights_by_layer().values()
+        reset(self.cell, self.forget_gate, self.forget_init, [weights], self.hidden_size)
+        write_back(self, weights)
 
     def forward(self, input: Tensor, hx: StateArgument = None) -> Any:
         if input.dim() not in (1, 2):
