@@ -17,6 +17,7 @@ from gatedrnn.engines import Collect, Scan
 from gatedrnn.gates import Gate
 from gatedrnn.inits import ForgetInit
 from gatedrnn.layers.checks import (
+    check_dimensions,
     check_input,
     check_probability,
     check_sizes,
@@ -130,12 +131,7 @@ class RecurrentLayer(nn.Module):
             raise ValueError(f'return_states must be False, True or "gates", got {return_states!r}')
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx, lengths, return_states)
-        if not isinstance(input, Tensor):
-            raise TypeError(
-                f"{self._name}: Expected input to be a Tensor or PackedSequence, got {type(input).__name__}"
-            )
-        if input.dim() not in (2, 3):
-            raise ValueError(f"{self._name}: Expected input to be 2D or 3D, got {input.dim()}D instead")
+        check_dimensions(self._name, input)
         batched = input.dim() == 3
         if not batched and lengths is not None:
             raise ValueError(f"{self._name}: lengths needs a batch, got unbatched 2-D input")
@@ -234,6 +230,7 @@ class RecurrentLayer(nn.Module):
     def first_scan(self, input: Tensor | PackedSequence) -> Scan:
         """What the first layer asks of its engine for this input."""
         x = pad_packed_sequence(input)[0] if isinstance(input, PackedSequence) else input
+        check_dimensions(self._name, x)
         if x.dim() == 2:
             x = x.unsqueeze(1)
         elif self.batch_first and not isinstance(input, PackedSequence):

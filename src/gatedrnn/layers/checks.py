@@ -50,6 +50,13 @@ def autocasting(x: Tensor) -> bool:
     return not x.is_meta and torch.is_autocast_enabled(x.device.type)
 
 
+def check_dimensions(layer: str, input: object) -> None:
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{layer}: Expected input to be a Tensor or PackedSequence, got {type(input).__name__}")
+    if input.dim() not in (2, 3):
+        raise ValueError(f"{layer}: Expected input to be 2D or 3D, got {input.dim()}D instead")
+
+
 def check_input(layer: str, x: Tensor, weight: Tensor, input_size: int) -> None:
     """x is (T, B, I)."""
     if x.dtype != weight.dtype and not autocasting(x):
