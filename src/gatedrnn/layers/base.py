@@ -17,6 +17,7 @@ from gatedrnn.engines import Collect, Scan
 from gatedrnn.gates import Gate
 from gatedrnn.inits import ForgetInit
 from gatedrnn.layers.checks import (
+    check_dimensions,
     check_input,
     check_probability,
     check_sizes,
@@ -25,7 +26,7 @@ from gatedrnn.layers.checks import (
     resolve_init,
     state_tuple,
 )
-from gatedrnn.layers.parameters import reset
+from gatedrnn.layers.parameters import reset, write_back
 
 StateArgument = Tensor | Sequence[Tensor] | None
 
@@ -115,7 +116,9 @@ class RecurrentLayer(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew, under the same seed those of torch.nn."""
-        reset(self.cell, self.forget_gate, self.forget_init, list(self.weights_by_layer().values()), self.hidden_size)
+        layers = self.weights_by_layer()
+        reset(self.cell, self.forget_gate, self.forget_init, list(layers.values()), self.hidden_size)
+        write_back(self, {f"{name}_{key}": weight for key, weights in layers.items() for name, weight in weights.items()})
 
     def forward(
         self,
@@ -128,12 +131,7 @@ class RecurrentLayer(nn.Module):
             raise ValueError(f'return_states must be False, True or "gates", got {return_states!r}')
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx, lengths, return_states)
-        if not isinstance(input, Tensor):
-            raise TypeError(
-                f"{self._name}: Expected input to be a Tensor or PackedSequence, got {type(input).__name__}"
-            )
-        if input.dim() not in (2, 3):
-            raise ValueError(f"{self._name}: Expected input to be 2D or 3D, got {input.dim()}D instead")
+        check_dimensions(self._name, input)
         batched = input.dim() == 3
         if not batched and lengths is not None:
             raise ValueError(f"{self._name}: lengths needs a batch, got unbatched 2-D input")
@@ -195,12 +193,14 @@ class RecurrentLayer(nn.Module):
         self, x: Tensor, state: tuple[Tensor, ...] | None, lengths: Tensor | None, collect: Collect
     ) -> tuple[Tensor, tuple[Tensor, ...], dict[str, Tensor]]:
         """All layers and directions over (T, B, I)."""
-        self._check_input(x)
+        weights = list(self.weights_by_layer().values())  # once: a parametrisation may be costly, or count its calls
+        self._check_input(x, weights[0])
         state = self._initial_state(x) if state is None else self._checked_state(state, x)
+        if self.weight_dropout and self.training:
+            weights = [self.cell.drop_recurrent(w, lambda p: F.dropout(p, self.weight_dropout)) for w in weights]
         rows = list(zip(*(s.unbind() for s in state), strict=True))  # one state per layer and direction
         directions = 2 if self.bidirectional else 1
         finals, collections = [], []
-        weights = list(self.weights_by_layer().values())
         for layer in range(self.num_layers):
             outputs = []
             for index in range(layer * directions, (layer + 1) * directions):
@@ -224,28 +224,28 @@ class RecurrentLayer(nn.Module):
         lengths: Tensor | None,
         collect: Collect,
     ) -> Scan:
-        if self.weight_dropout and self.training:
-            weights = self.cell.drop_recurrent(weights, lambda weight: F.dropout(weight, self.weight_dropout))
         reverse = self.bidirectional and index % 2 == 1
         return Scan(self.cell, self.forget_gate, x, state, weights, lengths, reverse, self.recompute, collect)
 
     def first_scan(self, input: Tensor | PackedSequence) -> Scan:
         """What the first layer asks of its engine for this input."""
         x = pad_packed_sequence(input)[0] if isinstance(input, PackedSequence) else input
+        check_dimensions(self._name, x)
         if x.dim() == 2:
             x = x.unsqueeze(1)
         elif self.batch_first and not isinstance(input, PackedSequence):
             x = x.transpose(0, 1)
-        self._check_input(x)
+        weights = next(iter(self.weights_by_layer().values()))
+        self._check_input(x, weights)
         state = tuple(s[0] for s in self._initial_state(x))
-        return self._scan(0, x, state, next(iter(self.weights_by_layer().values())), None, False)
+        return self._scan(0, x, state, weights, None, False)
 
     @property
     def _name(self) -> str:
         return type(self).__name__
 
-    def _check_input(self, x: Tensor) -> None:
-        check_input(self._name, x, self.all_weights[0][0], self.input_size)
+    def _check_input(self, x: Tensor, weights: Weights) -> None:
+        check_input(self._name, x, next(iter(weights.values())), self.input_size)
 
     def _initial_state(self, x: Tensor) -> tuple[Tensor, ...]:
         return tuple(

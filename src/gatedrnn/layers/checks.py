@@ -50,6 +50,13 @@ def autocasting(x: Tensor) -> bool:
     return not x.is_meta and torch.is_autocast_enabled(x.device.type)
 
 
+def check_dimensions(layer: str, input: object) -> None:
+    if not isinstance(input, Tensor):
+        raise TypeError(f"{layer}: Expected input to be a Tensor or PackedSequence, got {type(input).__name__}")
+    if input.dim() not in (2, 3):
+        raise ValueError(f"{layer}: Expected input to be 2D or 3D, got {input.dim()}D instead")
+
+
 def check_input(layer: str, x: Tensor, weight: Tensor, input_size: int) -> None:
     """x is (T, B, I)."""
     if x.dtype != weight.dtype and not autocasting(x):
@@ -66,6 +73,16 @@ def check_input(layer: str, x: Tensor, weight: Tensor, input_size: int) -> None:
         raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {input_size}, got {x.shape[-1]}")
     if x.shape[0] == 0:
         raise RuntimeError(f"Expected sequence length to be larger than 0 in {layer}")
+
+
+def check_step_input(x: Tensor, weight: Tensor, input_size: int) -> None:
+    """x is (B, I). torch.nn's cells leave these errors to the matrix product, which raises RuntimeError."""
+    if x.shape[-1] != input_size:
+        raise RuntimeError(f"input has inconsistent input_size: got {x.shape[-1]} expected {input_size}")
+    if x.dtype != weight.dtype and not autocasting(x):
+        raise RuntimeError(f"input and weights must have the same dtype, but got {x.dtype} and {weight.dtype}")
+    if x.device != weight.device:
+        raise RuntimeError(f"input and weights must be at the same device, found {x.device} and {weight.device}")
 
 
 def state_tuple(layer: str, cell: Cell, hx: Tensor | Sequence[Tensor] | None) -> tuple[Tensor, ...] | None:

@@ -96,7 +96,7 @@ def _replacement(module: nn.LSTM | nn.GRU, gate: Gate) -> RecurrentLayer:
         warnings.simplefilter("ignore")  # the module has warned about its dropout already
         is_lstm = isinstance(module, nn.LSTM)
         layer = LSTM(**arguments, proj_size=module.proj_size) if is_lstm else GRU(**arguments)
-    for name, parameter in module.named_parameters():
+    for name, parameter in module.named_parameters(remove_duplicate=False):
         setattr(layer, name, parameter)
     if gate.preactivations > 1:
         _add_auxiliary(layer, next(module.parameters()))

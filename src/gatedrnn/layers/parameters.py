@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import torch
+from torch import nn
+from torch.nn.utils import parametrize
 
 from gatedrnn.cells import Cell, Weights
 from gatedrnn.cells.base import AUX
@@ -20,6 +22,13 @@ def reset(cell: Cell, gate: Gate, init: ForgetInit | None, layers: list[Weights]
     if init is not None:
         for weights in layers:
             initialise_forget_bias(cell, gate, init, weights, hidden_size)
+
+
+def write_back(module: nn.Module, weights: Weights) -> None:
+    """Hand the drawn weights to their parametrisations: what was drawn into is only what these computed."""
+    for name, weight in weights.items():
+        if parametrize.is_parametrized(module, name):
+            setattr(module, name, weight.detach())
 
 
 def initialise_forget_bias(cell: Cell, gate: Gate, init: ForgetInit, weights: Weights, hidden_size: int) -> None:

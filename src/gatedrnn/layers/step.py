@@ -13,8 +13,8 @@ from gatedrnn.cells.base import wide
 from gatedrnn.gates import Gate
 from gatedrnn.inits import ForgetInit
 from gatedrnn.layers.base import StateArgument
-from gatedrnn.layers.checks import check_sizes, check_state, resolve_init, state_tuple
-from gatedrnn.layers.parameters import reset
+from gatedrnn.layers.checks import check_sizes, check_state, check_step_input, resolve_init, state_tuple
+from gatedrnn.layers.parameters import reset, write_back
 
 
 class RecurrentStep(nn.Module):
@@ -57,7 +57,9 @@ class RecurrentStep(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
-        reset(self.cell, self.forget_gate, self.forget_init, list(self.weights_by_layer().values()), self.hidden_size)
+        (weights,) = self.weights_by_layer().values()
+        reset(self.cell, self.forget_gate, self.forget_init, [weights], self.hidden_size)
+        write_back(self, weights)
 
     def forward(self, input: Tensor, hx: StateArgument = None) -> Any:
         if input.dim() not in (1, 2):
@@ -66,8 +68,7 @@ class RecurrentStep(nn.Module):
         x = input if batched else input.unsqueeze(0)
         state = self._state(hx, x, batched)
         (weights,) = self.weights_by_layer().values()
-        if x.shape[-1] != self.input_size:
-            raise RuntimeError(f"input has inconsistent input_size: got {x.shape[-1]} expected {self.input_size}")
+        check_step_input(x, next(iter(weights.values())), self.input_size)
 
         w = self.cell.prepare(weights)
         carried = tuple(wide(s) for s in state)

@@ -1,0 +1,122 @@
+"""Every cell × gate, taken from the registries: a new entry is tested as soon as it is exported."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from gatedrnn.cells import CELLS
+from gatedrnn.gates import GATES
+from gatedrnn.layers import LAYERS, STEPS
+from tests.cells.equations import EQUATIONS, PHI
+
+
+@dataclass(frozen=True)
+class Case:
+    """A cell with its options and a gate; None where the cell takes none."""
+
+    cell: str
+    gate: str | None
+    options: tuple[tuple[str, Any], ...] = ()
+
+    def __str__(self) -> str:
+        words = [self.cell, *(name for name, value in self.options if value is True), *filter(None, [self.gate])]
+        return "-".join(words)
+
+    @property
+    def takes_gate(self) -> bool:
+        return CELLS[self.cell].takes_gate
+
+    @property
+    def aux(self) -> bool:
+        return self.gate is not None and GATES[self.gate].preactivations > 1
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        return CELLS[self.cell].states
+
+    def _keywords(self, keywords: dict[str, Any]) -> dict[str, Any]:
+        gate = {} if self.gate is None else {"forget_gate": self.gate}
+        return {**gate, **dict(self.options), **keywords}
+
+    def layer(self, *sizes: int, **keywords: Any) -> Any:
+        keywords = {"engine": "reference", "dtype": torch.float64, **keywords}
+        return LAYERS[self.cell](*sizes, **self._keywords(keywords))  # type: ignore[arg-type]
+
+    def step(self, *sizes: int, **keywords: Any) -> Any:
+        return STEPS[self.cell](*sizes, **self._keywords({"dtype": torch.float64, **keywords}))  # type: ignore[arg-type]
+
+    def equation(self) -> Callable[..., Any]:
+        """(weights, x, *state) → (state, gates) of one row."""
+        phi = None if self.gate is None else PHI[self.gate]
+        options = {name: value for name, value in self.options if name != "proj_size"}
+        return functools.partial(EQUATIONS[self.cell], phi, **options)
+
+
+def _variants(layer: type[nn.Module]) -> list[tuple[tuple[str, Any], ...]]:
+    """The options that make other cells of one class."""
+    arguments = inspect.signature(layer).parameters
+    if "tied" in arguments:
+        return [(), (("tied", True),)]
+    if "memory_size" in arguments:
+        return [(("memory_size", 8), ("heads", 2))]
+    return [()]
+
+
+#: One case per cell and variant, with the first gate.
+CELL_CASES = [
+    Case(name, next(iter(GATES)) if CELLS[name].takes_gate else None, options)
+    for name, layer in LAYERS.items()
+    for options in _variants(layer)
+]
+#: Every cell × gate.
+ALL_CASES = [
+    Case(case.cell, gate, case.options) for case in CELL_CASES for gate in (GATES if case.takes_gate else [None])
+]
+#: Every cell that takes a gate × gate.
+GATED_CASES = [case for case in ALL_CASES if case.takes_gate]
+#: Every cell with the sigmoid and with a gate that has an auxiliary pre-activation.
+AUX_CASES = [case for case in ALL_CASES if case.aux or case in CELL_CASES]
+
+
+def spread(module: nn.Module, scale: float = 0.4, seed: int = 0) -> None:
+    """Parameters of size `scale`, biases and scalars included. 0.4 bends every gate; much more would overflow the
+    plain equations of the steepest one."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in module.parameters():
+            draw = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+            parameter.copy_(scale * draw / max(1.0, parameter.shape[-1] ** 0.5 if parameter.dim() > 1 else 1.0))
+
+
+def by_layer(module: nn.Module) -> dict[str, dict[str, Tensor]]:
+    """The parameters keyed l0, l0_reverse, …, then by name without this ending."""
+    layers: dict[str, dict[str, Tensor]] = {}
+    for name, parameter in module.named_parameters():
+        stem, key = name.rsplit("_l", 1)
+        layers.setdefault("l" + key, {})[stem] = parameter
+    return layers
+
+
+def random_state(layer: Any, batch: int, seed: int = 1, dtype: torch.dtype = torch.float64) -> tuple[Tensor, ...]:
+    generator = torch.Generator().manual_seed(seed)
+    rows = layer.num_layers * (2 if layer.bidirectional else 1)
+    return tuple(
+        torch.randn(rows, batch, size, generator=generator, dtype=torch.float64).to(dtype)
+        for size in layer.cell.state_sizes(layer.hidden_size)
+    )
+
+
+def as_argument(state: tuple[Tensor, ...]) -> Any:
+    """The state as a layer takes and gives it."""
+    return state if len(state) > 1 else state[0]
+
+
+def as_tuple(state: Any) -> tuple[Tensor, ...]:
+    return (state,) if isinstance(state, Tensor) else tuple(state)

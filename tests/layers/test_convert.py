@@ -1,0 +1,268 @@
+"""convert: the same parameters under another gate, in any model."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+import gatedrnn
+from gatedrnn.gates import GATES
+from tests.cells.equations import PHI, sigma
+from tests.layers.tolerances import BIAS, TORCH, assert_close
+
+KINDS = {nn.LSTM: gatedrnn.LSTM, nn.GRU: gatedrnn.GRU}
+# torch names its own kernel; ours has no such kernel to name.
+pytestmark = pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")
+
+
+class Model(nn.Module):
+    """Layers at several depths, one of them used twice."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(3, 4), nn.LSTM(4, 5, 2, batch_first=True, dropout=0.5))
+        self.layers = nn.ModuleList([nn.GRU(5, 5, bidirectional=True), nn.Linear(10, 5)])
+        self.heads = nn.ModuleDict({"a": nn.LSTM(5, 5, proj_size=2), "b": nn.Linear(5, 1)})
+        self.again = self.layers[0]
+        self.nothing: nn.Module | None = None
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y, _ = self.encoder(x)
+        y, _ = self.layers[0](y)
+        y, _ = self.again(self.layers[1](y))
+        return self.heads["a"](self.layers[1](y))
+
+
+def test_nested_models_keep_parameters_sharing_and_modes() -> None:
+    torch.manual_seed(0)
+    model = Model()
+    model.layers.eval()
+    parameters = dict(model.named_parameters(remove_duplicate=False))
+    state = copy.deepcopy(model.state_dict())
+    assert gatedrnn.convert(model, forget_gate="fast") is model
+    kinds = {name: type(m) for name, m in model.named_modules() if isinstance(m, gatedrnn.LSTM | gatedrnn.GRU)}
+    assert kinds == {"encoder.1": gatedrnn.LSTM, "layers.0": gatedrnn.GRU, "heads.a": gatedrnn.LSTM}
+    assert model.again is model.layers[0]
+    assert not any(isinstance(m, nn.LSTM | nn.GRU) for m in model.modules())
+    assert [m.training for m in (model.encoder[1], model.layers[0], model.heads["a"])] == [True, False, True]
+    converted = dict(model.named_parameters(remove_duplicate=False))
+    assert list(converted) == list(parameters)
+    assert all(converted[name] is parameters[name] for name in parameters)
+    assert list(model.state_dict()) == list(state)
+    assert_close(dict(model.state_dict()), dict(state), TORCH, torch.float32)
+    layer = model.encoder[1]
+    assert (layer.num_layers, layer.batch_first, layer.dropout) == (2, True, 0.5)
+    assert layer.forget_gate == gatedrnn.gates.Fast()
+    assert model.heads["a"].proj_size == 2
+
+
+@pytest.mark.parametrize("match", [None, "bias"])
+def test_the_sigmoid_leaves_outputs_unchanged(match: Any) -> None:
+    torch.manual_seed(0)
+    model = Model().eval()
+    x = torch.randn(6, 4, 3)
+    expected = model(x)
+    assert_close(gatedrnn.convert(model, "sigmoid", match=match)(x), expected, TORCH, torch.float32)
+
+
+def test_another_gate_changes_outputs() -> None:
+    torch.manual_seed(0)
+    layer = nn.LSTM(3, 4)
+    x = torch.randn(6, 2, 3)
+    before = layer(x)[0]
+    after = gatedrnn.convert(layer)(x)[0]
+    assert (before - after).abs().max() > 1e-4
+    direct = gatedrnn.LSTM(3, 4, forget_gate="fast")
+    direct.load_state_dict(layer.state_dict())
+    assert torch.equal(direct(x)[0], after)
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_model_itself_may_be_a_layer(kind: type[nn.Module], bidirectional: bool) -> None:
+    layer = kind(3, 4, 2, bidirectional=bidirectional, dtype=torch.float64)
+    converted = gatedrnn.convert(layer, forget_gate="fast")
+    assert type(converted) is KINDS[kind]  # type: ignore[index]
+    assert [id(p) for p in converted.parameters()] == [id(p) for p in layer.parameters()]
+    assert not converted.eval().training
+
+
+def test_an_optimiser_goes_on_working() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.LSTM(3, 4))
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.1)
+    x = torch.randn(5, 2, 3)
+
+    def update() -> float:
+        optimiser.zero_grad()
+        loss = (model(x)[0] - 0.3).pow(2).mean()
+        loss.backward()
+        optimiser.step()
+        return loss.item()
+
+    first = update()
+    gatedrnn.convert(model, forget_gate="fast")
+    before = [p.detach().clone() for p in model.parameters()]
+    losses = [update() for _ in range(20)]
+    assert all(not torch.equal(p, b) for p, b in zip(model.parameters(), before, strict=True))
+    assert losses[-1] < 0.5 * first
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("gate", GATES)
+def test_match_moves_the_forget_bias_and_nothing_else(gate: str, kind: type[nn.Module], dtype: torch.dtype) -> None:
+    """φ(b′) = σ(b), every layer and direction."""
+    torch.manual_seed(0)
+    model = nn.Sequential(kind(3, 4, 2, bidirectional=True, dtype=dtype))
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if "bias" in name:
+                parameter.mul_(4)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    gatedrnn.convert(model, forget_gate=gate, match="bias")
+    after = dict(model.named_parameters())
+    changed = 0
+    for name, value in before.items():
+        if "bias_ih" in name:
+            other = name.replace("_ih_", "_hh_")
+            old, new = (value + before[other]).double()[4:8], (after[name] + after[other]).detach().double()[4:8]
+            aux = []
+            if gate == "refine":
+                aux = [sum(after[name.replace("_l", f"_aux_l").replace("_ih", s)] for s in ("_ih", "_hh")).double()]
+            assert_close(PHI[gate](new, *aux), sigma(old), {torch.float64: BIAS[dtype]}, torch.float64)
+            assert torch.equal(torch.cat([value[:4], value[8:]]), torch.cat([after[name][:4], after[name][8:]]))
+            changed += not torch.equal(value[4:8], after[name][4:8])
+        else:
+            assert torch.equal(value, after[name])
+    assert changed == (0 if gate in ("sigmoid", "refine") and dtype == torch.float64 else changed)
+    assert changed == 4 or gate in ("sigmoid", "refine")
+
+
+def test_match_keeps_time_scales() -> None:
+    torch.manual_seed(0)
+    layer = nn.LSTM(3, 4, dtype=torch.float64)
+    with torch.no_grad():
+        layer.bias_ih_l0[4:8] = torch.tensor([0.0, 2.0, 8.0, -3.0])
+    before = gatedrnn.time_scales(layer)
+    after = gatedrnn.time_scales(gatedrnn.convert(layer, "fast", match="bias"))
+    torch.testing.assert_close(after, before, rtol=1e-10, atol=0)
+
+
+def test_refine_adds_its_own_parameters() -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.GRU(3, 4, dtype=torch.float64))
+    gatedrnn.convert(model, forget_gate="refine")
+    aux = {name: p for name, p in model.named_parameters() if "aux" in name}
+    assert {name: tuple(p.shape) for name, p in aux.items()} == {
+        "0.weight_ih_aux_l0": (4, 3),
+        "0.weight_hh_aux_l0": (4, 4),
+        "0.bias_ih_aux_l0": (4,),
+        "0.bias_hh_aux_l0": (4,),
+    }
+    for p in aux.values():
+        assert p.dtype == torch.float64
+        assert p.device.type == "cpu"
+        assert 0 < p.abs().max() <= 0.5
+    model[0](torch.randn(5, 2, 3, dtype=torch.float64))[0].sum().backward()
+    assert all(p.grad is not None and (p.grad != 0).any() for p in aux.values())
+
+
+def test_parameters_tied_inside_a_layer_stay_tied() -> None:
+    layer = nn.LSTM(4, 4, 2)
+    layer.weight_hh_l1 = layer.weight_hh_l0
+    layer.bias_ih_l1, layer.bias_hh_l1 = layer.bias_ih_l0, layer.bias_hh_l0
+    x = torch.randn(5, 2, 4)
+    expected = layer(x)[0]
+    converted = gatedrnn.convert(layer, "sigmoid")
+    assert converted.weight_hh_l1 is converted.weight_hh_l0 is layer.weight_hh_l0
+    assert_close(converted(x)[0], expected, TORCH, torch.float32)
+    scales = gatedrnn.time_scales(layer)
+    matched = gatedrnn.convert(layer, "fast", match="bias")
+    torch.testing.assert_close(gatedrnn.time_scales(matched), scales, rtol=1e-4, atol=0)
+
+
+def test_parameters_shared_by_two_layers_are_moved_once() -> None:
+    model = nn.ModuleList([nn.LSTM(3, 4), nn.LSTM(3, 4)])
+    for name, parameter in list(model[0].named_parameters()):
+        setattr(model[1], name, parameter)
+    scales = gatedrnn.time_scales(model[0])  # type: ignore[arg-type]
+    gatedrnn.convert(model, "softsign", match="bias")
+    for layer in model:
+        torch.testing.assert_close(gatedrnn.time_scales(layer), scales, rtol=1e-4, atol=0)
+
+
+def test_requires_grad_device_and_dtype_are_kept() -> None:
+    layer = nn.LSTM(3, 4, dtype=torch.bfloat16).requires_grad_(False)
+    layer.bias_hh_l0.requires_grad_()
+    converted = gatedrnn.convert(layer, "fast", match="bias")
+    assert [n for n, p in converted.named_parameters() if p.requires_grad] == ["bias_hh_l0"]
+    assert all(p.dtype == torch.bfloat16 for p in converted.parameters())
+    assert all(p.is_meta for p in gatedrnn.convert(nn.GRU(3, 4, device="meta"), "refine").parameters())
+
+
+class _Subclass(nn.LSTM):
+    pass
+
+
+def _hooked(register: str) -> nn.Module:
+    layer = nn.LSTM(3, 4)
+    getattr(layer, register)(lambda *a: None)
+    return layer
+
+
+HOOKS = [
+    "register_forward_hook",
+    "register_forward_pre_hook",
+    "register_full_backward_hook",
+    "register_full_backward_pre_hook",
+    "register_load_state_dict_pre_hook",
+    "register_load_state_dict_post_hook",
+    "register_state_dict_pre_hook",
+    "register_state_dict_post_hook",
+]
+
+
+@pytest.mark.parametrize("make", ["subclass", "parametrisation", *HOOKS])
+def test_what_would_be_lost_is_refused_by_name_and_nothing_changes(make: str) -> None:
+    if make == "subclass":
+        bad: nn.Module = _Subclass(3, 4)
+        word = "_Subclass"
+    elif make == "parametrisation":
+        bad, word = nn.utils.parametrizations.weight_norm(nn.LSTM(3, 4), "weight_hh_l0"), "parametrisation"
+    else:
+        bad, word = _hooked(make), "hook"
+    model = nn.ModuleDict({"good": nn.LSTM(3, 4), "deep": nn.Sequential(nn.Identity(), bad)})
+    before = dict(model.named_modules())
+    state = copy.deepcopy(model.state_dict())
+    with pytest.raises(ValueError, match=rf"^deep\.1: .*{word}"):
+        gatedrnn.convert(model, "fast", match="bias")
+    assert dict(model.named_modules()) == before
+    assert all(torch.equal(v, state[k]) for k, v in model.state_dict().items())
+    with pytest.raises(ValueError, match=word):
+        gatedrnn.convert(bad)
+
+
+def test_bad_arguments() -> None:
+    model = nn.Sequential(nn.LSTM(3, 4, bias=False))
+    with pytest.raises(ValueError, match=r"^0: .*bias=False"):
+        gatedrnn.convert(model, "fast", match="bias")
+    with pytest.raises(ValueError, match="'weights'"):
+        gatedrnn.convert(model, "fast", match="weights")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="'fat'"):
+        gatedrnn.convert(model, "fat")
+    assert type(model[0]) is nn.LSTM
+    gatedrnn.convert(model, "fast")
+    assert type(model[0]) is gatedrnn.LSTM
+    with pytest.warns(UserWarning, match="Linear holds no torch.nn.LSTM or GRU"):
+        gatedrnn.convert(nn.Linear(2, 2))
+
+
+def test_the_dropout_warning_is_not_repeated() -> None:
+    with pytest.warns(UserWarning, match="dropout option"):
+        layer = nn.LSTM(3, 4, dropout=0.5)
+    assert gatedrnn.convert(layer).dropout == 0.5

@@ -1,0 +1,49 @@
+"""explain: text about the engine that will run, for every form of input, without side effects."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence
+
+import gatedrnn
+from gatedrnn.engines import ENGINES
+from tests.cells.cases import AUX_CASES, Case
+
+I, H, T, B = 3, 4, 5, 2  # noqa: E741
+
+
+@pytest.mark.parametrize("engine", ["auto", "reference"])
+@pytest.mark.parametrize("case", AUX_CASES, ids=str)
+def test_text(case: Case, engine: str) -> None:
+    layer = case.layer(I, H, num_layers=2, bidirectional=True, engine=engine)
+    x = torch.randn(T, B, I, dtype=torch.float64)
+    for given in (x, x[:, 0], pack_padded_sequence(x, torch.tensor([5, 2]))):
+        first, *others = gatedrnn.explain(layer, given).splitlines()
+        name, reason = first.split(": ", 1)
+        assert name in ENGINES
+        assert reason.endswith("(asked for)" if engine != "auto" else "(the first that can serve)")
+        assert {line.split(":")[0].removeprefix("not ") for line in others} == set(ENGINES) - {name}
+        assert all(line.startswith("not ") and len(line.split(": ", 1)[1]) > 3 for line in others)
+    if engine == "reference":
+        assert first.startswith("reference: the loop over time in plain PyTorch")
+
+
+def test_no_side_effects() -> None:
+    """No numbers drawn, DropConnect included; batch_first is understood."""
+    layer = gatedrnn.LSTM(I, H, weight_dropout=0.5, batch_first=True)
+    before = torch.get_rng_state()
+    gatedrnn.explain(layer, torch.zeros(B, T, I))
+    assert torch.equal(torch.get_rng_state(), before)
+    assert all(p.grad is None for p in layer.parameters())
+
+
+def test_bad_input() -> None:
+    layer = gatedrnn.LSTM(I, H)
+    with pytest.raises(TypeError, match="LSTM"):
+        gatedrnn.explain(nn.LSTM(I, H), torch.zeros(T, B, I))  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError, match="Expected 3, got 9"):
+        gatedrnn.explain(layer, torch.zeros(T, B, 9))
+    with pytest.raises(ValueError, match="4D"):
+        gatedrnn.explain(layer, torch.zeros(1, T, B, I))
