@@ -193,6 +193,9 @@ class SigmoidOf(Gate):
         slope = stable.sigmoid_slope(self.alpha(inner), self.alpha_derivative(inner))
         return (torch.where(alive, slope, 0.0),)
 
+    def from_logit(self, s: Tensor) -> tuple[Tensor, ...]:
+        return (self.alpha_inverse(s),)
+
     def _inverse(self, small: Tensor, above: Tensor) -> tuple[Tensor, ...]:
         s = stable.logit(small)
         return (self.alpha_inverse(torch.where(above, -s, s)),)

@@ -65,6 +65,9 @@ class Refine(Gate):
         slope_r = sigmoid_slope(z_r, torch.full_like(z_r, 2.0))
         return sigmoid_slope(z, 2.0 * (r * q + not_r * f)), sigmoid_slope(z, slope_r)
 
+    def from_logit(self, s: Tensor) -> tuple[Tensor, ...]:
+        return s, torch.zeros_like(s)
+
     def _inverse(self, small: Tensor, above: Tensor) -> tuple[Tensor, ...]:
         s = logit(small)
         return torch.where(above, -s, s), torch.zeros_like(s)
