@@ -1,12 +1,13 @@
 # make demo   makes the environment and runs the main job
 # make test   lint, types and tests; what .ci/run calls
+# make sanitize   the tests of the native kernels under AddressSanitizer and UndefinedBehaviorSanitizer
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 # Keeps matplotlib's font cache inside the checkout.
 export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
 
-.PHONY: demo test test-slow lint types format clean
+.PHONY: demo test test-slow sanitize lint types format clean
 
 demo: $(VENV)/installed
 	$(BIN)/gatedrnn demo --out demo
@@ -29,11 +30,20 @@ format: $(VENV)/installed
 	$(BIN)/ruff format .
 
 # torch comes first and pinned: an unpinned torch may bring gigabytes of GPU libraries.
-$(VENV)/installed: pyproject.toml constraints.txt
+NATIVE := CMakeLists.txt $(wildcard src/gatedrnn/engines/cpu/*.cpp src/gatedrnn/engines/cpu/*.h)
+$(VENV)/installed: pyproject.toml constraints.txt $(NATIVE)
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[lab,dev]"
 	touch $@
 
+# Leaks are not checked: Python itself leaves some at exit. The sanitizer must be loaded before Python is.
+sanitize: $(VENV)/installed
+	cmake -S . -B build/sanitize -DCMAKE_BUILD_TYPE=Release -DGATEDRNN_SANITIZE=ON -DGATEDRNN_POISON=ON
+	cmake --build build/sanitize --parallel 2
+	GATEDRNN_CPU_LIBRARY=$(CURDIR)/build/sanitize/libgatedrnn_cpu.so ASAN_OPTIONS=detect_leaks=0 \
+	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libubsan.so)" \
+	$(BIN)/python -m pytest -q tests/engines/cpu -m "not slow" -k "not memory and not compile and not export and not opcheck and not 31"
+
 clean:
-	rm -rf $(VENV) demo .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build demo .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from gatedrnn.engines.cpu.engine import CPUEngine
 from gatedrnn.engines.interface import Collect, Engine, Scan, ScanResult
 from gatedrnn.engines.reference import ReferenceEngine
 
 #: The engines by name, the preferred ones first.
-ENGINES: dict[str, Engine] = {"reference": ReferenceEngine()}
+ENGINES: dict[str, Engine] = {"cpu": CPUEngine(), "reference": ReferenceEngine()}
 
 
 def check_name(name: str) -> None:

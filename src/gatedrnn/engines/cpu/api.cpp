@@ -1,0 +1,318 @@
+// Entry points of the library: checks, the plan of a call, its workspace, and the choice of the instruction set.
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+#include "plan.h"
+#include "threads.h"
+
+namespace gatedrnn {
+
+namespace baseline { extern const Kernels kernels; }
+#if defined(GATEDRNN_WITH_AVX)
+namespace avx2 { extern const Kernels kernels; }
+namespace avx512 { extern const Kernels kernels; }
+#endif
+
+namespace {
+
+thread_local std::string error_text;
+
+std::vector<const Kernels*> kernels_of_this_machine() {  // the widest last
+  std::vector<const Kernels*> found{&baseline::kernels};
+#if defined(GATEDRNN_WITH_AVX)
+  __builtin_cpu_init();
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) found.push_back(&avx2::kernels);
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512vl"))
+    found.push_back(&avx512::kernels);
+#endif
+  return found;
+}
+
+const Kernels* choose(const char* name) {
+  const auto found = kernels_of_this_machine();
+  if (!name || !*name) return found.back();
+  std::string names;
+  for (const Kernels* kernels : found) {
+    if (std::strcmp(kernels->name, name) == 0) return kernels;
+    names += std::string(names.empty() ? "" : ", ") + kernels->name;
+  }
+  throw std::runtime_error("GATEDRNN_CPU_ISA=" + std::string(name) + " cannot run here; this machine has: " + names + ".");
+}
+
+std::atomic<const Kernels*> selected{nullptr};
+
+const Kernels& current() {
+  const Kernels* kernels = selected.load();
+  if (!kernels) {
+    kernels = choose(std::getenv("GATEDRNN_CPU_ISA"));
+    selected.store(kernels);
+  }
+  return *kernels;
+}
+
+CellLayout layout_of(int64_t cell, int64_t gate) {
+  const bool aux = gate == GATEDRNN_REFINE;
+  const BlockSource auxiliary{0, 0, true};
+  CellLayout layout{};
+  auto add = [&](BlockSource source) { layout.source[layout.blocks++] = source; };
+  if (cell == GATEDRNN_GRU) {  // rows r, z, n
+    add({2, -1, false});
+    add({0, 0, false});
+    add({1, 1, false});
+    if (aux) add(auxiliary);
+    layout.hidden_begin = 1;
+    layout.input_end = layout.blocks;
+    add({-1, 2, false});
+  } else {
+    const int rows = cell == GATEDRNN_LSTM ? 4 : cell == GATEDRNN_LSTM_TIED ? 3 : 2;
+    for (int block = 0; block < rows; ++block) add({block, block, false});
+    if (aux) add(auxiliary);
+    layout.input_end = layout.blocks;
+  }
+  layout.memory = cell == GATEDRNN_LSTM || cell == GATEDRNN_LSTM_TIED;
+  return layout;
+}
+
+void require(bool condition, const char* message) {
+  if (!condition) throw std::invalid_argument(message);
+}
+
+void check_kind(int64_t dtype, int64_t cell, int64_t gate) {
+  require(dtype == GATEDRNN_FLOAT32 || dtype == GATEDRNN_FLOAT64, "dtype must be float32 or float64.");
+  require(cell >= GATEDRNN_LSTM && cell <= GATEDRNN_JANET, "unknown cell.");
+  require(gate >= GATEDRNN_SIGMOID && gate <= GATEDRNN_REFINE, "unknown gate.");
+}
+
+// The batch cut into slices, and the slices' rows and lengths.
+struct OwnedPlan {
+  Plan plan;
+  std::vector<Slice> slices;
+  std::vector<int64_t> rows, lengths;
+
+  explicit OwnedPlan(const GatedrnnScan& scan) {
+    // More rows than this in a slice fall out of the cache between two uses; less work than this per thread
+    // is done before a second thread has started.
+    constexpr int64_t most_rows_of_slice = 64;
+    constexpr double least_work = 2e6;
+    const int64_t batch = scan.batch;
+    plan.layout = layout_of(scan.cell, scan.gate);
+    const double work = 2.0 * double(scan.steps) * double(batch) * double(plan.layout.blocks) * double(scan.hidden) *
+                        double(scan.recurrent + scan.inputs);
+    const int64_t useful = std::max<int64_t>(1, int64_t(std::min(work / least_work, 1e6)));
+    plan.threads = std::max<int64_t>(1, std::min({scan.threads, batch, useful}));
+    const int64_t rounds = (batch + plan.threads * most_rows_of_slice - 1) / (plan.threads * most_rows_of_slice);
+    plan.slices = std::min(batch, plan.threads * rounds);
+
+    std::vector<int64_t> order(static_cast<size_t>(batch));
+    std::iota(order.begin(), order.end(), int64_t(0));
+    auto length = [&](int64_t row) { return scan.lengths ? scan.lengths[row] : scan.steps; };
+    bool ragged = false;
+    for (int64_t row = 0; row < batch; ++row) {
+      require(length(row) >= 1 && length(row) <= scan.steps, "every length must be between 1 and the number of time steps.");
+      ragged = ragged || length(row) != scan.steps;
+    }
+    std::vector<std::vector<int64_t>> dealt(static_cast<size_t>(plan.slices));
+    if (ragged) {
+      // Longest first, dealt out to and fro, so that all slices have about the same number of row steps.
+      std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return length(a) > length(b); });
+      for (int64_t i = 0; i < batch; ++i) {
+        const int64_t lap = i / plan.slices, place = i % plan.slices;
+        dealt[size_t(lap % 2 ? plan.slices - 1 - place : place)].push_back(order[size_t(i)]);
+      }
+    } else {
+      for (int64_t s = 0; s < plan.slices; ++s)
+        for (int64_t row = s * batch / plan.slices; row < (s + 1) * batch / plan.slices; ++row) dealt[size_t(s)].push_back(row);
+    }
+    rows.reserve(size_t(batch));
+    lengths.reserve(size_t(batch));
+    plan.most_rows = 0;
+    for (const auto& some : dealt) {
+      slices.push_back({int64_t(some.size()), int64_t(rows.size()), nullptr, nullptr});
+      for (int64_t row : some) {
+        rows.push_back(row);
+        lengths.push_back(length(row));
+      }
+      plan.most_rows = std::max(plan.most_rows, int64_t(some.size()));
+    }
+    for (Slice& slice : slices) {
+      slice.row = rows.data() + slice.first;
+      slice.length = lengths.data() + slice.first;
+    }
+    plan.slice = slices.data();
+  }
+};
+
+constexpr size_t huge_page = size_t(2) << 20;
+
+// A fresh buffer of hundreds of megabytes costs as much in page faults as in arithmetic: ask for large pages.
+void advise_huge_pages(void* memory, size_t bytes) {
+#if defined(__linux__)
+  if (!memory || bytes < 2 * huge_page) return;
+  const uintptr_t begin = (reinterpret_cast<uintptr_t>(memory) + huge_page - 1) / huge_page * huge_page;
+  const uintptr_t end = (reinterpret_cast<uintptr_t>(memory) + bytes) / huge_page * huge_page;
+  if (end > begin) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+#else
+  (void)memory, (void)bytes;
+#endif
+}
+
+class Workspace {
+ public:
+  explicit Workspace(int64_t bytes) {
+    const size_t alignment = size_t(bytes) >= 2 * huge_page ? huge_page : 64;
+    if (posix_memalign(&memory_, alignment, size_t(bytes)) != 0)
+      throw std::runtime_error("out of memory: the CPU engine could not allocate a workspace of " + std::to_string(bytes) + " bytes.");
+    advise_huge_pages(memory_, size_t(bytes));
+#if defined(GATEDRNN_POISON)  // every byte 0xff is a NaN: a value read before it is written shows
+    std::memset(memory_, 0xff, size_t(bytes));
+#endif
+  }
+  ~Workspace() { std::free(memory_); }
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+  char* data() const { return static_cast<char*>(memory_); }
+
+ private:
+  void* memory_ = nullptr;
+};
+
+int64_t kept_row(const Kernels& kernels, int64_t dtype, int64_t cell, int64_t gate, int64_t hidden, bool recompute) {
+  const CellLayout layout = layout_of(cell, gate);
+  const int64_t width = kernels.panel_width(dtype), padded = (hidden + width - 1) / width * width;
+  return padded * (recompute ? layout.memory : layout.blocks + layout.memory);
+}
+
+void check_scan(const Kernels& kernels, const GatedrnnScan& scan) {
+  check_kind(scan.dtype, scan.cell, scan.gate);
+  require(scan.steps > 0 && scan.batch > 0 && scan.hidden > 0 && scan.recurrent > 0 && scan.inputs >= 0, "sizes must be positive.");
+  require(scan.threads > 0, "the number of threads must be positive.");
+  require(scan.segment >= 0, "the segment must not be negative.");
+  require(scan.coefficient_count >= 0 && (scan.coefficient_count == 0 || scan.coefficients), "the coefficients are missing.");
+  require((scan.input && scan.weight_ih) || scan.inputs == 0, "an array of the scan is missing.");
+  require(scan.h_0 && scan.weight_hh && scan.output, "an array of the scan is missing.");
+  require(scan.weight_hr || scan.recurrent == scan.hidden, "weight_hr is missing.");
+  const bool memory = layout_of(scan.cell, scan.gate).memory;
+  require(!memory || scan.c_0, "c_0 is missing.");
+  require(memory || (!scan.weight_hr && !scan.cells && !scan.grad_cells), "only an LSTM has a projection and a memory.");
+  require(scan.gate != GATEDRNN_REFINE || ((scan.weight_ih_aux || scan.inputs == 0) && scan.weight_hh_aux), "the auxiliary weights are missing.");
+  if (scan.kept) {
+    const int64_t row = kept_row(kernels, scan.dtype, scan.cell, scan.gate, scan.hidden, scan.segment > 0);
+    const int64_t steps = scan.segment ? (scan.steps + scan.segment - 1) / scan.segment : scan.steps;
+    require(scan.kept_size >= steps * scan.batch * row, "`kept` is too small.");
+  }
+}
+
+template <class Body> int guarded(const Body& body) {
+  try {
+    body();
+    return 0;
+  } catch (const std::bad_alloc&) {
+    error_text = "out of memory in the CPU engine.";
+  } catch (const std::exception& error) {
+    error_text = error.what();
+  }
+  return 1;
+}
+
+}  // namespace
+}  // namespace gatedrnn
+
+using namespace gatedrnn;
+
+extern "C" {
+
+int gatedrnn_forward(const GatedrnnScan* scan) {
+  return guarded([&] {
+    const Kernels& kernels = current();
+    check_scan(kernels, *scan);
+    require(scan->h_n && (scan->c_n || !layout_of(scan->cell, scan->gate).memory), "an array for the final state is missing.");
+    const size_t element = scan->dtype == GATEDRNN_FLOAT32 ? 4 : 8, rows = size_t(scan->steps) * size_t(scan->batch) * element;
+    advise_huge_pages(scan->kept, size_t(scan->kept_size) * element);
+    advise_huge_pages(scan->output, rows * size_t(scan->recurrent));
+    OwnedPlan owned(*scan);
+    Call call{scan, &owned.plan, nullptr};
+    Workspace space(kernels.forward_bytes(call));
+    call.space = space.data();
+    run_phases(owned.plan.threads, {[&](int64_t thread) { kernels.pack_forward(call, thread); },
+                                    [&](int64_t thread) { kernels.forward(call, thread); }});
+  });
+}
+
+int gatedrnn_backward(const GatedrnnScan* scan) {
+  return guarded([&] {
+    const Kernels& kernels = current();
+    check_scan(kernels, *scan);
+    const bool memory = layout_of(scan->cell, scan->gate).memory;
+    require(scan->kept || (scan->segment && !memory), "the forward kept nothing for the backward.");
+    const bool inputs = scan->inputs > 0;
+    require(scan->grad_h_0 && (scan->grad_c_0 || !memory) && (scan->grad_weight_ih || !inputs) && scan->grad_weight_hh,
+            "an array for a gradient is missing.");
+    require(scan->gate != GATEDRNN_REFINE || ((scan->grad_weight_ih_aux || !inputs) && scan->grad_weight_hh_aux),
+            "an array for a gradient is missing.");
+    require(!scan->weight_hr || scan->grad_weight_hr, "an array for a gradient is missing.");
+    OwnedPlan owned(*scan);
+    Call call{scan, &owned.plan, nullptr};
+    Workspace space(kernels.backward_bytes(call));
+    call.space = space.data();
+    run_phases(owned.plan.threads, {[&](int64_t thread) { kernels.pack_backward(call, thread); },
+                                    [&](int64_t thread) { kernels.backward(call, thread); },
+                                    [&](int64_t thread) { kernels.reduce(call, thread); }});
+  });
+}
+
+int gatedrnn_gate(int64_t dtype, int64_t gate, int64_t coefficient_count, const double* coefficients, int64_t n, const void* z,
+                  const void* aux, void* value, void* complement, void* slope, void* slope_aux) {
+  return guarded([&] {
+    const Kernels& kernels = current();
+    check_kind(dtype, GATEDRNN_LSTM, gate);
+    require(coefficient_count >= 0 && coefficient_count <= 64, "at most 64 coefficients.");
+    require(gate != GATEDRNN_REFINE || (aux && slope_aux), "refine takes two pre-activations.");
+    run_phases(1, {[&](int64_t) {
+                 kernels.gate(dtype, gate, coefficient_count, coefficients, n, z, aux, value, complement, slope, slope_aux);
+               }});
+  });
+}
+
+const char* gatedrnn_error(void) { return error_text.c_str(); }
+
+const char* gatedrnn_isa(void) {
+  const char* name = nullptr;
+  guarded([&] { name = current().name; });
+  return name;
+}
+
+int gatedrnn_select_isa(const char* name) {
+  return guarded([&] { selected.store(choose(name && *name ? name : std::getenv("GATEDRNN_CPU_ISA"))); });
+}
+
+int64_t gatedrnn_panel_width(int64_t dtype) {
+  int64_t width = 0;
+  guarded([&] { width = current().panel_width(dtype); });
+  return width;
+}
+
+int64_t gatedrnn_kept_row(int64_t dtype, int64_t cell, int64_t gate, int64_t hidden, int64_t recompute) {
+  int64_t row = -1;
+  guarded([&] {
+    check_kind(dtype, cell, gate);
+    row = kept_row(current(), dtype, cell, gate, hidden, recompute != 0);
+  });
+  return row;
+}
+
+int64_t gatedrnn_abi(void) { return GATEDRNN_ABI; }
+
+}  // extern "C"

@@ -1,0 +1,172 @@
+"""The CPU engine: native kernels for LSTM, GRU and JANET with every built-in gate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import Parameter
+
+from gatedrnn import cells, gates
+from gatedrnn.engines.cpu import library, ops
+from gatedrnn.engines.interface import Engine, Scan, ScanResult
+
+# The names that the library knows, by class. A subclass may change the maths, so only the classes themselves count.
+_GATES: dict[type, str] = {
+    gates.Sigmoid: "sigmoid",
+    gates.Softsign: "softsign",
+    gates.Fast: "fast",
+    gates.IteratedFast: "iterated_fast",
+    gates.Polynomial: "polynomial",
+    gates.Refine: "refine",
+}
+_DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+
+
+class CPUEngine(Engine):
+    """float32 and float64 natively; 16-bit input is computed in float32."""
+
+    name: ClassVar[str] = "cpu"
+
+    def refuses(self, scan: Scan) -> str | None:
+        missing = library.reason_missing()
+        if missing:
+            return missing
+        if _cell_name(scan.cell) is None:
+            return f"it has no kernel for the cell {scan.cell!r}"
+        if type(scan.gate) not in _GATES:
+            return f"it has no kernel for the gate {scan.gate!r}"
+        return _refused_tensors(scan)
+
+    def describe(self, scan: Scan) -> str:
+        threads = torch.get_num_threads()
+        return (
+            f"native {_cell_name(scan.cell)} kernel with the {_GATES[type(scan.gate)]} gate, "
+            f"{library.instruction_set()}, {threads} thread{'s' if threads > 1 else ''}"
+        )
+
+    def run(self, scan: Scan) -> ScanResult:
+        dtype = torch.float64 if scan.input.dtype == torch.float64 else torch.float32
+        # float32 parameters and states pass as they are; only 16-bit ones are copied.
+        input, weights = scan.input.to(dtype), {name: w.to(dtype) for name, w in scan.weights.items()}
+        h_0, c_0 = [*(s.to(dtype) for s in scan.state), None][:2]
+        assert h_0 is not None
+        keep = torch.is_grad_enabled() and any(t.requires_grad for t in _tensors(scan))
+        cell = _cell_name(scan.cell)
+        assert cell is not None
+        output, h_n, c_n, all_c, _, _ = ops.scan(
+            input,
+            h_0,
+            c_0,
+            *(weights.get(name) for name in library.WEIGHTS),
+            None if scan.lengths is None else scan.lengths.to(torch.int64),
+            cell,
+            _GATES[type(scan.gate)],
+            list(getattr(scan.gate, "coefficients", ())),
+            float(getattr(scan.cell, "beta", 0.0)),
+            scan.reverse,
+            keep,
+            scan.recompute,
+            bool(scan.collect) and c_0 is not None,
+        )
+        state = (h_n,) if c_0 is None else (h_n, c_n)
+        collected = {}
+        if scan.collect:
+            collected = {"h": output} if c_0 is None else {"h": output, "c": all_c}
+        if scan.collect == "gates":
+            collected.update(_gate_values(scan, input, h_0, weights, output))
+        return ScanResult(
+            output.to(scan.input.dtype),
+            tuple(s.to(given.dtype) for s, given in zip(state, scan.state, strict=True)),
+            {name: value.to(scan.state[-1].dtype) for name, value in collected.items()},
+        )
+
+
+def _cell_name(cell: cells.Cell) -> str | None:
+    if type(cell) is cells.LSTM:
+        return "lstm_tied" if cell.tied else "lstm"
+    return {cells.GRU: "gru", cells.JANET: "janet"}.get(type(cell))
+
+
+def _tensors(scan: Scan) -> Iterator[Tensor]:
+    yield scan.input
+    yield from scan.state
+    yield from scan.weights.values()
+
+
+def _refused_tensors(scan: Scan) -> str | None:
+    if any(t.device.type != "cpu" for t in _tensors(scan)):
+        return f"the tensors are on {scan.input.device}"
+    dtypes = {t.dtype for t in _tensors(scan)}
+    if not dtypes.issubset(_DTYPES) or (torch.float64 in dtypes and len(dtypes) > 1):
+        return f"it takes float32, float64, bfloat16 and float16, not {', '.join(sorted(map(str, dtypes)))}"
+    if torch.compiler.is_compiling():
+        return None  # the tracer's own tensors are plain where the program runs
+    if torch._C._functorch.peek_interpreter_stack() is not None:
+        return "it does not run inside torch.func transforms (vmap, grad, jvp)"
+    for tensor in _tensors(scan):
+        if type(tensor) not in (Tensor, Parameter) and not _is_tracer(tensor):
+            return f"it does not take the tensor subclass {type(tensor).__name__}"
+        if torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None:
+            return "it has no forward-mode derivative"
+    return None
+
+
+def _is_tracer(tensor: Tensor) -> bool:
+    """Whether torch itself put the subclass there, to trace a program for export."""
+    return type(tensor).__module__.startswith("torch._subclasses.")
+
+
+def _gate_values(
+    scan: Scan, input: Tensor, h_0: Tensor, weights: Mapping[str, Tensor], output: Tensor
+) -> dict[str, Tensor]:
+    """The gates' values at all steps at once, in plain torch: with h known, no step waits for another."""
+    steps = output.shape[0]
+    before = torch.cat([output[1:], h_0[None]] if scan.reverse else [h_0[None], output[:-1]])
+    inside: Tensor | None = None
+    if scan.lengths is not None:
+        time = torch.arange(steps, device=output.device)[:, None, None]
+        lengths = scan.lengths[None, :, None]
+        inside = time < lengths
+        input = torch.where(inside, input, 0.0)  # what lies past the end must not reach the weights' gradient
+        if scan.reverse:
+            before = torch.where(time == lengths - 1, h_0[None], before)
+    w = scan.cell.prepare(weights)
+    a = scan.cell.preactivations(w, scan.cell.project(w, input), (before, *scan.state[1:]))
+    values = scan.cell.gates(scan.gate, a)
+    return {name: value if inside is None else torch.where(inside, value, 0.0) for name, value in values.items()}
+
+
+def _reference_scan(
+    input: Tensor,
+    h_0: Tensor,
+    c_0: Tensor | None,
+    weights: Mapping[str, Tensor],
+    lengths: Tensor | None,
+    cell: str,
+    gate: str,
+    coefficients: Sequence[float],
+    beta: float,
+    reverse: bool,
+) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+    """The same scan by the reference engine, for the second derivative."""
+    from gatedrnn.engines.reference import ReferenceEngine
+
+    kind: Any = {"gru": cells.GRU, "janet": lambda: cells.JANET(beta=beta)}.get(cell)
+    if kind is None:
+        projection = weights.get("weight_hr")
+        size = 0 if projection is None else projection.shape[0]
+        made: cells.Cell = cells.LSTM(tied=cell == "lstm_tied", proj_size=size)
+    else:
+        made = kind()
+    function = next(known for known, name in _GATES.items() if name == gate)
+    chosen = function(tuple(coefficients)) if gate == "polynomial" else function()
+    state = (h_0,) if c_0 is None else (h_0, c_0)
+    result = ReferenceEngine().run(Scan(made, chosen, input, state, weights, lengths, reverse, collect=True))
+    c_n = None if c_0 is None else result.state[1]
+    return result.output, result.state[0], c_n, result.collected.get("c")
+
+
+ops.use_reference(_reference_scan)

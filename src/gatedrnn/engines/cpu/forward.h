@@ -1,0 +1,180 @@
+// The forward scan of one slice of the batch.
+#pragma once
+#include "task.h"
+
+namespace gatedrnn {
+namespace GATEDRNN_ISA {
+
+// States before `step` into panels: h from the output, c from a checkpoint (panels) where there is one.
+template <class Real>
+void load_states(const Task<Real>& task, const Slice& slice, const Space<Real>& space, int64_t step, const Real* checkpoint) {
+  constexpr int64_t width = Tile<Real>::width;
+  const GatedrnnScan& scan = task.scan;
+  int64_t stride = slice.rows * width;
+  for (int64_t r = 0; r < slice.rows; ++r) {
+    const Real* h = task.typed(scan.h_0) + slice.row[r] * scan.recurrent;
+    if (step > 0 && slice.length[r] >= step)
+      h = task.typed(scan.output) + (task.time(slice, r, step - 1) * scan.batch + slice.row[r]) * scan.recurrent;
+    row_to_panels(space.h[0] + r * width, stride, h, scan.recurrent);
+    if (task.layout.memory && !checkpoint)
+      row_to_panels(space.c + r * width, stride, task.typed(scan.c_0) + slice.row[r] * scan.hidden, scan.hidden);
+  }
+  if (checkpoint) __builtin_memcpy(space.c, checkpoint, size_t(stride * task.hidden_panels) * sizeof(Real));
+}
+
+template <class Real> void pack_input_row(const Task<Real>& task, const Slice& slice, int64_t row, int64_t step, Real* packed) {
+  const GatedrnnScan& scan = task.scan;
+  if (scan.inputs == 0) return;
+  const Real* x = task.typed(scan.input) + task.time(slice, row, step) * scan.input_strides[0] + slice.row[row] * scan.input_strides[1];
+  for (int64_t i = 0; i < scan.inputs; ++i) packed[i] = x[i * scan.input_strides[2]];
+  for (int64_t i = scan.inputs; i < task.input_row; ++i) packed[i] = 0;
+}
+
+// Steps [begin, end) of a slice. Kept values of all these steps go to `kept` if it is not null; otherwise
+// c is updated in place. Output, final states and checkpoints are written unless this is a recomputation.
+template <class Real>
+void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>& space, int64_t begin, int64_t end, Real* kept,
+                   bool recomputing, Real* checkpoints) {
+  constexpr int64_t width = Tile<Real>::width;
+  const GatedrnnScan& scan = task.scan;
+  const CellLayout& layout = task.layout;
+  const int64_t stride = slice.rows * width, right_rows = task.right_rows(), recurrent_depth = task.recurrent_panels * width;
+  const Left<Real> none;
+  int64_t block_end = begin, packed_rows = 0, kept_rows = 0;
+  const Real *h_previous = space.h[0], *c_previous = space.c;
+  Real* h_next = space.h[1];
+  int64_t c_previous_stride = stride;
+
+  for (int64_t step = begin; step < end; ++step) {
+    const int64_t rows = active_rows(slice, step), first_block_step = block_end == step;
+    if (first_block_step) {  // pack, and project if there are many, the inputs of the next block of steps
+      packed_rows = 0;
+      int64_t total = 0;
+      for (; block_end < end; ++block_end) {
+        int64_t more = active_rows(slice, block_end);
+        if (total > 0 && total + more > block_rows) break;
+        for (int64_t r = 0; r < more; ++r) pack_input_row(task, slice, r, block_end, space.input + (total + r) * task.input_row);
+        total += more;
+      }
+      if (!kept) kept_rows = 0;
+      if (!task.fused) {
+        Left<Real> x{space.input, input_depth, task.input_row, task.input_row / input_depth, input_depth};
+        for (int64_t p = 0; p < task.hidden_panels; ++p)
+          for (int block = 0; block < layout.input_end; ++block) {
+            product<Real>(Start::bias, none, x, total, 1, task.right_input + (p * layout.input_end + block) * task.input_row * width, 0,
+                          task.bias + (p * layout.blocks + block) * width, space.projection, 0);
+            Real* region = (kept ? kept : space.region) + kept_rows * task.kept_row();
+            const Real* from = space.projection;
+            for (int64_t s = step; s < block_end; ++s) {
+              int64_t n = active_rows(slice, s);
+              __builtin_memcpy(region + (p * task.kept_blocks + block) * n * width, from, size_t(n * width) * sizeof(Real));
+              region += n * task.kept_row();
+              from += n * width;
+            }
+          }
+      }
+    }
+    Left<Real> x{space.input + packed_rows * task.input_row, 0, task.input_row, 1, scan.inputs};
+    Left<Real> h{h_previous, stride, width, task.recurrent_panels, width};
+    const bool panel_only = !kept && task.fused;  // nothing of a panel is needed after it
+    Real* region = (kept ? kept : space.region) + (panel_only ? 0 : kept_rows * task.kept_row());
+    const int64_t panel_stride = panel_only ? 0 : task.kept_blocks * rows * width;
+
+    for (int64_t p = 0; p < task.hidden_panels; ++p) {
+      Real* a = region + p * panel_stride;
+      const int64_t right_stride = right_rows * width, result_stride = rows * width;
+      const Real* right = task.right + p * layout.blocks * right_stride;
+      const Real* right_h = right + (right_rows - recurrent_depth) * width;
+      const Real* bias = task.bias + p * layout.blocks * width;
+      const int only_x = layout.hidden_begin, both = layout.input_end - layout.hidden_begin, only_h = layout.blocks - layout.input_end;
+      if (task.fused) {
+        if (only_x) product<Real>(Start::bias, x, none, rows, only_x, right, right_stride, bias, a, result_stride);
+        product<Real>(Start::bias, x, h, rows, both, right + only_x * right_stride, right_stride, bias + only_x * width,
+                      a + only_x * result_stride, result_stride);
+      } else {
+        product<Real>(Start::result, none, h, rows, both, right_h + only_x * right_stride, right_stride, nullptr,
+                      a + only_x * result_stride, result_stride);
+      }
+      if (only_h)
+        product<Real>(Start::bias, none, h, rows, only_h, right_h + layout.input_end * right_stride, right_stride,
+                      bias + layout.input_end * width, a + layout.input_end * result_stride, result_stride);
+
+      ForwardPanel<Real> panel;
+      for (int block = 0; block < most_blocks; ++block) panel.a[block] = a + (block < layout.blocks ? block : 0) * result_stride;
+      panel.h_previous = h_previous + (task.projected ? 0 : p * stride);
+      panel.c_previous = c_previous + (layout.memory ? p * c_previous_stride : 0);
+      panel.c = kept && layout.memory ? a + layout.blocks * result_stride : space.c + (layout.memory ? p * stride : 0);
+      panel.h = task.projected ? space.hidden + p * stride : h_next + p * stride;
+      panel.size = rows * width;
+      task.cell.forward(panel, task.parameters);
+      clear_lanes(panel.h, rows, scan.hidden - p * width);
+      if (scan.cells && !recomputing)
+        for (int64_t r = 0; r < rows; ++r)
+          panels_to_row(task.typed(scan.cells) + (task.time(slice, r, step) * scan.batch + slice.row[r]) * scan.hidden + p * width,
+                        panel.c + r * width, 0, smaller(width, scan.hidden - p * width));
+    }
+    if (task.projected) {
+      Left<Real> m{space.hidden, stride, width, task.hidden_panels, width};
+      product<Real>(Start::zero, none, m, rows, task.recurrent_panels, task.right_projection, task.hidden_panels * width * width,
+                    nullptr, h_next, stride);
+    }
+    if (kept && layout.memory) {
+      c_previous = region + layout.blocks * rows * width;
+      c_previous_stride = panel_stride;
+    }
+    if (!recomputing) {
+      const int64_t going_on = active_rows(slice, step + 1);
+      for (int64_t r = 0; r < rows; ++r) {
+        const Real* last = h_next + r * width;
+        panels_to_row(task.typed(scan.output) + (task.time(slice, r, step) * scan.batch + slice.row[r]) * scan.recurrent, last, stride,
+                      scan.recurrent);
+        if (r < going_on) continue;
+        panels_to_row(task.typed(scan.h_n) + slice.row[r] * scan.recurrent, last, stride, scan.recurrent);
+        if (layout.memory)
+          panels_to_row(task.typed(scan.c_n) + slice.row[r] * scan.hidden,
+                        (kept ? c_previous : space.c) + r * width, kept ? c_previous_stride : stride, scan.hidden);
+      }
+      if (checkpoints && layout.memory && (step + 1) % scan.segment == 0 && step + 1 < scan.steps)
+        __builtin_memcpy(checkpoints + (step + 1) / scan.segment * stride * task.hidden_panels, space.c,
+                         size_t(stride * task.hidden_panels) * sizeof(Real));
+    }
+    packed_rows += rows;
+    if (!panel_only) kept_rows += rows;
+    const Real* now = h_next;
+    h_next = const_cast<Real*>(h_previous);
+    h_previous = now;
+  }
+}
+
+// Rows past their length: 0.
+template <class Real> void clear_padding(const Task<Real>& task, const Slice& slice, Real* array, int64_t features) {
+  if (!array) return;
+  for (int64_t r = 0; r < slice.rows; ++r)
+    for (int64_t t = slice.length[r]; t < task.scan.steps; ++t) clear(array + (t * task.scan.batch + slice.row[r]) * features, features);
+}
+
+template <class Real> Real* kept_of_slice(const Task<Real>& task, const Slice& slice) {
+  const GatedrnnScan& scan = task.scan;
+  Real* kept = task.typed(scan.kept);
+  if (!kept) return nullptr;
+  if (!scan.segment) return kept + slice.first * scan.steps * task.kept_row();
+  return kept + slice.first * divide_up(scan.steps, scan.segment) * (task.layout.memory ? task.hidden_panels * Task<Real>::width : 0);
+}
+
+template <class Real> void forward_thread(const Task<Real>& task, int64_t thread) {
+  Space<Real> space(task, false, task.thread_space + thread * task.thread_bytes);
+  const GatedrnnScan& scan = task.scan;
+  for (int64_t s = thread; s < task.plan.slices; s += task.plan.threads) {
+    const Slice& slice = task.plan.slice[s];
+    Real* kept = kept_of_slice(task, slice);
+    load_states<Real>(task, slice, space, 0, nullptr);
+    if (scan.segment && kept && task.layout.memory)  // the first checkpoint is the initial state: all of `kept` is defined
+      __builtin_memcpy(kept, space.c, size_t(slice.rows * task.hidden_panels * Task<Real>::width) * sizeof(Real));
+    forward_steps<Real>(task, slice, space, 0, slice.length[0], scan.segment ? nullptr : kept, false, scan.segment ? kept : nullptr);
+    clear_padding(task, slice, task.typed(scan.output), scan.recurrent);
+    clear_padding(task, slice, task.typed(scan.cells), scan.hidden);
+  }
+}
+
+}  // namespace GATEDRNN_ISA
+}  // namespace gatedrnn

@@ -1,0 +1,217 @@
+// Matrix products on panels. A matrix of R rows and C columns is stored as [panel][row][width]: columns in
+// groups of Tile::width, the rows of a group one after the other. The same storage serves as the left operand
+// (scalars are broadcast along a row), as the right operand (whole vectors) and as the result.
+#pragma once
+#include "simd.h"
+
+namespace gatedrnn {
+namespace GATEDRNN_ISA {
+
+// The left operand of a product over K = panels * depth: element (row, k) is at
+// data[(k / depth) * panel_stride + row * row_stride + k % depth].
+template <class Real> struct Left {
+  const Real* data = nullptr;
+  int64_t panel_stride = 0;
+  int64_t row_stride = 0;
+  int64_t panels = 0;
+  int64_t depth = 0;
+};
+
+// What an accumulator starts from.
+enum class Start { zero, bias, result };
+
+template <class Real, int Rows, int Count>
+GATEDRNN_INLINE void multiply(const Left<Real>& left, int64_t row, const Real* (&right)[Count],
+                              Vec<Real> (&sums)[Count][Rows][Tile<Real>::vectors]) {
+  constexpr int vectors = Tile<Real>::vectors, lanes = Tile<Real>::lanes, width = Tile<Real>::width;
+  for (int64_t q = 0; q < left.panels; ++q) {
+    const Real* a = left.data + q * left.panel_stride + row * left.row_stride;
+    const int64_t row_stride = left.row_stride, depth = left.depth;
+#pragma GCC unroll 2
+    for (int64_t k = 0; k < depth; ++k) {
+#pragma GCC unroll 4
+      for (int p = 0; p < Count; ++p) {
+        Vec<Real> b[vectors];
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; ++v) b[v] = load(right[p] + k * width + v * lanes);
+#pragma GCC unroll 8
+        for (int r = 0; r < Rows; ++r) {
+          Vec<Real> scalar = splat<Real>(a[r * row_stride + k]);
+#pragma GCC unroll 4
+          for (int v = 0; v < vectors; ++v) sums[p][r][v] += scalar * b[v];
+        }
+      }
+    }
+#pragma GCC unroll 4
+    for (int p = 0; p < Count; ++p) right[p] += depth * width;
+  }
+}
+
+// results[p](row..row+Rows) = start + first * rights[p] + second * rights[p] after it; rights[p] holds both.
+template <class Real, int Rows, int Count>
+void tile(Start start, const Left<Real>& first, const Left<Real>& second, int64_t row, const Real* const* rights,
+          const Real* const* biases, Real* const* results) {
+  constexpr int vectors = Tile<Real>::vectors, lanes = Tile<Real>::lanes, width = Tile<Real>::width;
+  Vec<Real> sums[Count][Rows][vectors];
+  const Real* right[Count];
+#pragma GCC unroll 4
+  for (int p = 0; p < Count; ++p) {
+    right[p] = rights[p];
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) {
+        if (start == Start::zero)
+          sums[p][r][v] = Vec<Real>{};
+        else if (start == Start::bias)
+          sums[p][r][v] = load(biases[p] + v * lanes);
+        else
+          sums[p][r][v] = load(results[p] + (row + r) * width + v * lanes);
+      }
+  }
+  multiply<Real, Rows, Count>(first, row, right, sums);
+  multiply<Real, Rows, Count>(second, row, right, sums);
+#pragma GCC unroll 4
+  for (int p = 0; p < Count; ++p)
+#pragma GCC unroll 8
+    for (int r = 0; r < Rows; ++r)
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) store(results[p] + (row + r) * width + v * lanes, sums[p][r][v]);
+}
+
+// With few rows a tile of one panel has too few independent sums to fill the pipeline; then panels share a tile.
+template <class Real> GATEDRNN_INLINE int panels_per_tile(int64_t rows) {
+#if GATEDRNN_VECTOR_BYTES == 64
+  return rows == 1 ? 2 : 1;
+#else
+  return rows == 1 ? 4 : rows <= 3 ? 2 : 1;
+#endif
+}
+
+// Rows are cut into tiles of nearly equal height: seven rows are 4 + 3, not 6 + 1.
+template <class Real, int Count>
+void tiles(Start start, const Left<Real>& first, const Left<Real>& second, int64_t rows, const Real* const* rights,
+           const Real* const* biases, Real* const* results) {
+  constexpr int most = Count == 1 ? Tile<Real>::rows : Count == 2 ? 3 : 1;
+  int64_t left_over = rows, count = (rows + most - 1) / most;
+  for (int64_t row = 0; count > 0; --count) {
+    int64_t height = (left_over + count - 1) / count;
+    switch (height) {
+      case 1: tile<Real, 1, Count>(start, first, second, row, rights, biases, results); break;
+      case 2:
+        if constexpr (most >= 2) tile<Real, 2, Count>(start, first, second, row, rights, biases, results);
+        break;
+      case 3:
+        if constexpr (most >= 3) tile<Real, 3, Count>(start, first, second, row, rights, biases, results);
+        break;
+      case 4:
+        if constexpr (most >= 4) tile<Real, 4, Count>(start, first, second, row, rights, biases, results);
+        break;
+      case 5:
+        if constexpr (most >= 5) tile<Real, 5, Count>(start, first, second, row, rights, biases, results);
+        break;
+      default:
+        if constexpr (most >= 6) tile<Real, 6, Count>(start, first, second, row, rights, biases, results);
+        break;
+    }
+    row += height;
+    left_over -= height;
+  }
+}
+
+// The product for `count` result panels. K is cut so that a right panel's share stays in the first cache
+// while all rows use it. Right panel p is at right + p * right_stride, result panel p at result + p * result_stride.
+template <class Real>
+void product(Start start, const Left<Real>& first, const Left<Real>& second, int64_t rows, int64_t count, const Real* right,
+             int64_t right_stride, const Real* bias, Real* result, int64_t result_stride) {
+  constexpr int width = Tile<Real>::width;
+  constexpr int64_t cut = 16384 / (sizeof(Real) * width);  // of K, 16 kB of a panel
+  const Left<Real> none;
+  int64_t group = panels_per_tile<Real>(rows);
+  for (int64_t p = 0; p < count; p += group) {
+    while (group > count - p) group /= 2;
+    const Real *rights[4], *biases[4];
+    Real* results[4];
+    for (int64_t i = 0; i < group; ++i) {
+      rights[i] = right + (p + i) * right_stride;
+      biases[i] = bias + (p + i) * width;
+      results[i] = result + (p + i) * result_stride;
+    }
+    Left<Real> once = first, rest = second;
+    Start from = start;
+    do {
+      Left<Real> now = rest;
+      if (rest.depth > 0 && rest.panels * rest.depth > cut) now.panels = cut / rest.depth > 0 ? cut / rest.depth : 1;
+      if (group == 4)
+        tiles<Real, 4>(from, once, now, rows, rights, biases, results);
+      else if (group == 2)
+        tiles<Real, 2>(from, once, now, rows, rights, biases, results);
+      else
+        tiles<Real, 1>(from, once, now, rows, rights, biases, results);
+      for (int64_t i = 0; i < group; ++i) rights[i] += (once.panels * once.depth + now.panels * now.depth) * width;
+      rest.data += now.panels * rest.panel_stride;
+      rest.panels -= now.panels;
+      once = none;
+      from = Start::result;
+    } while (rest.panels > 0);
+  }
+}
+
+// total(column, :) += sum over rows of left(row, column) * right(row, :), for Columns columns of a left panel
+// and one right panel.
+template <class Real, int Columns>
+void outer(const Real* left, const Real* right, int64_t rows, Real* total, int64_t total_stride) {
+  constexpr int vectors = Tile<Real>::vectors, lanes = Tile<Real>::lanes, width = Tile<Real>::width;
+  Vec<Real> sums[Columns][vectors] = {};
+#pragma GCC unroll 2
+  for (int64_t k = 0; k < rows; ++k) {
+    Vec<Real> b[vectors];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) b[v] = load(right + k * width + v * lanes);
+#pragma GCC unroll 8
+    for (int c = 0; c < Columns; ++c) {
+      Vec<Real> scalar = splat<Real>(left[k * width + c]);
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) sums[c][v] += scalar * b[v];
+    }
+  }
+#pragma GCC unroll 8
+  for (int c = 0; c < Columns; ++c)
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) {
+      Real* t = total + c * total_stride + v * lanes;
+      store(t, load<Real>(t) + sums[c][v]);
+    }
+}
+
+// total += left^T right for `columns` columns of the left matrix and `panels` panels of the right one, both
+// with `rows` rows; total has one row for a left column.
+template <class Real>
+void accumulate(const Real* left, int64_t columns, const Real* right, int64_t panels, int64_t rows, Real* total,
+                int64_t total_stride) {
+  constexpr int width = Tile<Real>::width, most = Tile<Real>::rows;
+  for (int64_t p = 0; p < panels; ++p) {
+    const Real* b = right + p * rows * width;
+    for (int64_t begin = 0; begin < columns; begin += width) {
+      const Real* a = left + begin * rows;
+      int64_t left_over = columns - begin < width ? columns - begin : width;
+      for (int64_t column = 0, count = (left_over + most - 1) / most; count > 0; --count) {
+        int64_t height = (left_over + count - 1) / count;
+        Real* t = total + (begin + column) * total_stride + p * width;
+        switch (height) {
+          case 1: outer<Real, 1>(a + column, b, rows, t, total_stride); break;
+          case 2: outer<Real, 2>(a + column, b, rows, t, total_stride); break;
+          case 3: outer<Real, 3>(a + column, b, rows, t, total_stride); break;
+          case 4: outer<Real, 4>(a + column, b, rows, t, total_stride); break;
+          case 5: outer<Real, 5>(a + column, b, rows, t, total_stride); break;
+          default: outer<Real, 6>(a + column, b, rows, t, total_stride); break;
+        }
+        column += height;
+        left_over -= height;
+      }
+    }
+  }
+}
+
+}  // namespace GATEDRNN_ISA
+}  // namespace gatedrnn

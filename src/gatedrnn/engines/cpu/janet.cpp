@@ -1,0 +1,48 @@
+// The elementwise part of JANET. Equations: cells/janet.py.
+#include "cells.h"
+
+namespace gatedrnn {
+namespace GATEDRNN_ISA {
+
+// Blocks f, g and the auxiliary pre-activation of the gate where it has one.
+template <class Real, class Gate> struct Janet {
+  static constexpr bool direct = true;
+  static void forward(const ForwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
+    for (int64_t j = 0; j < panel.size; j += Tile<Real>::lanes) {
+      auto forget = forget_forward<Real, Gate>(panel.a[0] + j, panel.a[2] + j, parameters);
+      Vec<Real> g = tanh<Real>(load(panel.a[1] + j));
+      Vec<Real> i = forget.complement / denominator(forget.complement, forget.value, parameters.odds);
+      Vec<Real> h = load(panel.h_previous + j);
+      store(panel.a[1] + j, g);
+      store(panel.h + j, h + (i * g - forget.complement * h));
+    }
+  }
+  static void backward(const BackwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
+    constexpr Real one = 1;
+    for (int64_t j = 0; j < panel.size; j += Tile<Real>::lanes) {
+      Vec<Real> g = load(panel.a[1] + j);
+      auto forget = forget_backward<Real, Gate>(panel.a[0] + j, panel.a[2] + j, parameters);
+      Vec<Real> inverse = one / denominator(forget.complement, forget.value, parameters.odds);
+      Vec<Real> i = forget.complement * inverse;
+      Vec<Real> dh = load(panel.dh + j);
+      // di/df = -e^-beta / (q + e^-beta f)^2
+      Vec<Real> df = dh * (load(panel.h_previous + j) - g * (parameters.odds * inverse * inverse));
+      store(panel.da[0] + j, df * forget.slope);
+      store(panel.da[1] + j, dh * i * ((one - g) * (one + g)));
+      if constexpr (Gate::preactivations == 2) store(panel.da[2] + j, df * forget.slope_aux);
+      store(panel.dh + j, dh * forget.value);
+    }
+  }
+
+ private:
+  // Not 0 even where q is 0 and e^-beta underflows: i = q / denominator is 0 there.
+  static GATEDRNN_INLINE Vec<Real> denominator(Vec<Real> q, Vec<Real> f, Real odds) {
+    return at_least<Real>(q + odds * f, sizeof(Real) == 4 ? Real(1.2e-38) : Real(2.3e-308));
+  }
+};
+
+template <> CellKernel<float> janet_kernel(int64_t gate) { return kernel_for_gate<float, Janet>(gate); }
+template <> CellKernel<double> janet_kernel(int64_t gate) { return kernel_for_gate<double, Janet>(gate); }
+
+}  // namespace GATEDRNN_ISA
+}  // namespace gatedrnn

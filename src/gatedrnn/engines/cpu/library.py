@@ -1,0 +1,133 @@
+"""The native library, loaded with ctypes. It is built with the package, never at import.
+
+The structure and the functions mirror ``abi.h``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from ctypes import c_char_p, c_double, c_int, c_int64, c_void_p
+from functools import lru_cache
+from pathlib import Path
+
+ABI = 1
+DTYPES = ("float32", "float64")
+CELLS = ("lstm", "lstm_tied", "gru", "janet")
+GATES = ("sigmoid", "softsign", "fast", "iterated_fast", "polynomial", "refine")
+WEIGHTS = (
+    "weight_ih",
+    "weight_hh",
+    "bias_ih",
+    "bias_hh",
+    "weight_hr",
+    "weight_ih_aux",
+    "weight_hh_aux",
+    "bias_ih_aux",
+    "bias_hh_aux",
+)
+
+_POINTERS = (
+    ("lengths", "input", "h_0", "c_0", *WEIGHTS, "output", "h_n", "c_n", "cells", "kept")
+    + ("grad_output", "grad_h_n", "grad_c_n", "grad_cells", "grad_input", "grad_h_0", "grad_c_0")
+    + tuple(f"grad_{name}" for name in WEIGHTS)
+)
+
+
+class Scan(ctypes.Structure):
+    """One layer, one direction, all time steps: ``struct GatedrnnScan``."""
+
+    _fields_ = (
+        [(name, c_int64) for name in ("dtype", "cell", "gate", "steps", "batch", "inputs", "hidden", "recurrent")]
+        + [(name, c_int64) for name in ("reverse", "threads", "segment", "kept_size", "coefficient_count")]
+        + [("coefficients", c_void_p), ("odds", c_double)]
+        + [("input_strides", c_int64 * 3), ("grad_output_strides", c_int64 * 2), ("grad_cells_strides", c_int64 * 2)]
+        + [(name, c_void_p) for name in _POINTERS]
+    )
+
+
+class Unavailable(RuntimeError):
+    """The native library cannot be used here; the text says why."""
+
+
+@lru_cache(maxsize=1)
+def load() -> ctypes.CDLL:
+    """The library, or Unavailable with the reason."""
+    name = "libgatedrnn_cpu" + (".dylib" if sys.platform == "darwin" else ".so")
+    # An editable install keeps what was built apart from the sources; the package's path names both places.
+    folders = [Path(folder) for folder in sys.modules[__package__].__path__]
+    files = [folder / name for folder in folders if (folder / name).exists()]
+    if chosen := os.environ.get("GATEDRNN_CPU_LIBRARY"):  # another build of it, such as the sanitizers'
+        files = [Path(chosen)]
+    if not files:
+        raise Unavailable(f"{name} was not built: no C++ compiler was found when the package was installed")
+    try:
+        library = ctypes.CDLL(str(files[0]))
+    except OSError as error:
+        raise Unavailable(f"{files[0]} could not be loaded: {error}") from error
+    library.gatedrnn_abi.restype = c_int64
+    if library.gatedrnn_abi() != ABI:
+        raise Unavailable(f"{files[0]} belongs to another version of the package; install the package again")
+    for function, restype, argtypes in (
+        (library.gatedrnn_forward, c_int, (ctypes.POINTER(Scan),)),
+        (library.gatedrnn_backward, c_int, (ctypes.POINTER(Scan),)),
+        (library.gatedrnn_gate, c_int, (c_int64, c_int64, c_int64, c_void_p, c_int64) + (c_void_p,) * 6),
+        (library.gatedrnn_error, c_char_p, ()),
+        (library.gatedrnn_isa, c_char_p, ()),
+        (library.gatedrnn_select_isa, c_int, (c_char_p,)),
+        (library.gatedrnn_panel_width, c_int64, (c_int64,)),
+        (library.gatedrnn_kept_row, c_int64, (c_int64,) * 5),
+    ):
+        function.restype, function.argtypes = restype, argtypes
+    if library.gatedrnn_isa() is None:
+        raise Unavailable(library.gatedrnn_error().decode())
+    return library
+
+
+def reason_missing() -> str | None:
+    """Why the library cannot be used, or None if it can."""
+    try:
+        load()
+    except Unavailable as error:
+        return str(error)
+    return None
+
+
+def instruction_set() -> str:
+    """The instruction set in use: "baseline", "avx2" or "avx512"."""
+    return load().gatedrnn_isa().decode()
+
+
+def select_instruction_set(name: str | None) -> None:
+    """Use this instruction set from now on (None: the environment variable GATEDRNN_CPU_ISA, else the widest)."""
+    _check(load().gatedrnn_select_isa(name.encode() if name else None))
+
+
+def panel_width(dtype: str) -> int:
+    """Hidden units are padded to a multiple of this in everything that is kept."""
+    return int(load().gatedrnn_panel_width(DTYPES.index(dtype)))
+
+
+def kept_row(dtype: str, cell: str, gate: str, hidden: int, recompute: bool) -> int:
+    """Elements kept for one row of the batch and one step (recompute: one checkpoint).
+
+    As the library's gatedrnn_kept_row, in arithmetic that torch.compile can trace with a symbolic size.
+    """
+    memory = cell in ("lstm", "lstm_tied")
+    blocks = {"lstm": 4, "lstm_tied": 3, "gru": 4, "janet": 2}[cell] + (gate == "refine")
+    width = panel_width(dtype)
+    return (hidden + width - 1) // width * width * (memory if recompute else blocks + memory)
+
+
+def forward(scan: Scan) -> None:
+    _check(load().gatedrnn_forward(ctypes.byref(scan)))
+
+
+def backward(scan: Scan) -> None:
+    _check(load().gatedrnn_backward(ctypes.byref(scan)))
+
+
+def _check(status: int) -> None:
+    if status:
+        raise RuntimeError(load().gatedrnn_error().decode())

@@ -1,0 +1,328 @@
+"""The native scan as torch operators: ``gatedrnn::scan`` and ``gatedrnn::scan_backward``.
+
+Both have fake kernels (torch.compile, torch.export) and autograd formulas. The backward operator is differentiable
+through :func:`use_reference`: a plain PyTorch scan that is right and slower.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from gatedrnn.engines.cpu import library
+
+#: (input, h_0, c_0, weights by name, lengths, cell, gate, coefficients, beta, reverse) -> output, h_n, c_n, cells;
+#: c_0, c_n and cells are None for a cell without a memory.
+Reference = Callable[..., tuple[Tensor, Tensor, Tensor | None, Tensor | None]]
+
+_reference: Reference | None = None
+
+
+def use_reference(scan: Reference) -> None:
+    """Register the differentiable scan that the second derivative goes through."""
+    global _reference
+    _reference = scan
+
+
+def has_memory(cell: str) -> bool:
+    return cell in ("lstm", "lstm_tied")
+
+
+def segment_length(steps: Any) -> int:
+    """Steps between two checkpoints: the power of two next to √T, so that torch.compile needs only comparisons."""
+    length = 8
+    while length * length < steps:
+        length *= 2
+    return length
+
+
+def _fill(scan: library.Scan, **tensors: Tensor | None) -> None:
+    for name, tensor in tensors.items():
+        setattr(scan, name, None if tensor is None or tensor.numel() == 0 else tensor.data_ptr())
+
+
+def _describe(
+    input: Tensor,
+    h_0: Tensor,
+    c_0: Tensor | None,
+    weights: Sequence[Tensor | None],
+    lengths: Tensor | None,
+    cell: str,
+    gate: str,
+    coefficients: Sequence[float],
+    beta: float,
+    reverse: bool,
+    recompute: bool,
+    threads: int,
+) -> tuple[library.Scan, list[Any]]:
+    """The description of the scan for the library, and what must stay alive while it is used."""
+    scan = library.Scan()
+    scan.dtype = library.DTYPES.index(str(input.dtype).removeprefix("torch."))
+    scan.cell, scan.gate = library.CELLS.index(cell), library.GATES.index(gate)
+    scan.steps, scan.batch, scan.inputs = input.shape
+    weight_ih = weights[0]
+    assert weight_ih is not None
+    rows = {"lstm": 4, "lstm_tied": 3, "gru": 3, "janet": 2}[cell]
+    scan.hidden, scan.recurrent = weight_ih.shape[0] // rows, h_0.shape[1]
+    scan.reverse, scan.threads = reverse, threads
+    scan.segment = segment_length(input.shape[0]) if recompute else 0
+    numbers = (ctypes.c_double * max(1, len(coefficients)))(*coefficients)
+    scan.coefficient_count, scan.coefficients = len(coefficients), ctypes.addressof(numbers)
+    scan.odds = math.exp(-beta)
+    scan.input_strides[:] = input.stride()
+    solid = [None if w is None else w.contiguous() for w in (h_0, c_0, *weights, lengths)]
+    names = ("h_0", "c_0", *library.WEIGHTS, "lengths")
+    _fill(scan, input=input, **dict(zip(names, solid, strict=True)))
+    return scan, [numbers, input, *solid]
+
+
+def _check_arguments(input: Tensor, h_0: Tensor, c_0: Tensor | None, weights: Sequence[Tensor | None], lengths: Tensor | None) -> None:
+    for tensor in (input, h_0, c_0, *weights):
+        if tensor is not None and (tensor.dtype != input.dtype or tensor.device.type != "cpu"):
+            raise ValueError(f"all tensors must be {input.dtype} on the CPU, got {tensor.dtype} on {tensor.device}")
+    if lengths is not None and (lengths.dtype != torch.int64 or lengths.shape != input.shape[1:2]):
+        raise ValueError(f"lengths must be int64 of shape ({input.shape[1]},), got {lengths.dtype} {tuple(lengths.shape)}")
+
+
+def _outputs(
+    input: Tensor, h_0: Tensor, c_0: Tensor | None, weight_ih: Tensor, cell: str, gate: str, keep: bool, recompute: bool, collect: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Room for the results: output, h_n, c_n, cells, kept, threads. Empty where there is nothing to hold."""
+    steps, batch = input.shape[0], input.shape[1]
+    hidden = c_0.shape[1] if c_0 is not None else h_0.shape[1]
+    size = 0
+    if keep:
+        row = library.kept_row(str(input.dtype).removeprefix("torch."), cell, gate, hidden, recompute)
+        size = row * batch * (-(-steps // segment_length(steps)) if recompute else steps)
+    return (
+        input.new_empty(steps, batch, h_0.shape[1]),
+        input.new_empty(h_0.shape),
+        input.new_empty(c_0.shape if c_0 is not None else (0, 0)),
+        input.new_empty((steps, batch, hidden) if collect else (0, 0, 0)),
+        input.new_empty(size),
+        torch.empty((), dtype=torch.int64, device=input.device),
+    )
+
+
+@torch.library.custom_op("gatedrnn::scan", mutates_args=())
+def scan(
+    input: Tensor,
+    h_0: Tensor,
+    c_0: Tensor | None,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    bias_ih: Tensor | None,
+    bias_hh: Tensor | None,
+    weight_hr: Tensor | None,
+    weight_ih_aux: Tensor | None,
+    weight_hh_aux: Tensor | None,
+    bias_ih_aux: Tensor | None,
+    bias_hh_aux: Tensor | None,
+    lengths: Tensor | None,
+    cell: str,
+    gate: str,
+    coefficients: Sequence[float],
+    beta: float,
+    reverse: bool,
+    keep: bool,
+    recompute: bool,
+    collect: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """One direction of one layer: output (T, B, n), h_n, c_n, cells, kept, threads.
+
+    c_n is empty for a cell without a memory and cells (c at every step) unless ``collect``. ``kept`` is what the
+    backward reads, empty unless ``keep``; ``threads`` is the number of threads that its layout belongs to.
+    """
+    weights = (weight_ih, weight_hh, bias_ih, bias_hh, weight_hr, weight_ih_aux, weight_hh_aux, bias_ih_aux, bias_hh_aux)
+    _check_arguments(input, h_0, c_0, weights, lengths)
+    results = _outputs(input, h_0, c_0, weight_ih, cell, gate, keep, recompute, collect)
+    output, h_n, c_n, cells, kept, threads = results
+    threads.fill_(torch.get_num_threads())
+    if output.numel() == 0:
+        h_n.copy_(h_0)
+        if c_0 is not None:
+            c_n.copy_(c_0)
+        return results
+    described, _alive = _describe(
+        input, h_0, c_0, weights, lengths, cell, gate, coefficients, beta, reverse, recompute, int(threads)
+    )
+    described.kept_size = kept.numel()
+    _fill(described, output=output, h_n=h_n, c_n=c_n, cells=cells, kept=kept)
+    library.forward(described)
+    return results
+
+
+@scan.register_fake
+def _(
+    input, h_0, c_0, weight_ih, weight_hh, bias_ih, bias_hh, weight_hr, weight_ih_aux, weight_hh_aux, bias_ih_aux, bias_hh_aux,
+    lengths, cell, gate, coefficients, beta, reverse, keep, recompute, collect,
+):  # fmt: skip
+    return _outputs(input, h_0, c_0, weight_ih, cell, gate, keep, recompute, collect)
+
+
+@torch.library.custom_op("gatedrnn::scan_backward", mutates_args=())
+def scan_backward(
+    grad_output: Tensor | None,
+    grad_h_n: Tensor | None,
+    grad_c_n: Tensor | None,
+    grad_cells: Tensor | None,
+    input: Tensor,
+    h_0: Tensor,
+    c_0: Tensor | None,
+    weight_ih: Tensor,
+    weight_hh: Tensor,
+    bias_ih: Tensor | None,
+    bias_hh: Tensor | None,
+    weight_hr: Tensor | None,
+    weight_ih_aux: Tensor | None,
+    weight_hh_aux: Tensor | None,
+    bias_ih_aux: Tensor | None,
+    bias_hh_aux: Tensor | None,
+    lengths: Tensor | None,
+    output: Tensor,
+    kept: Tensor,
+    threads: Tensor,
+    cell: str,
+    gate: str,
+    coefficients: Sequence[float],
+    beta: float,
+    reverse: bool,
+    recompute: bool,
+    input_gradient: bool,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """The gradients of input, h_0, c_0 and the nine weights, in the order of the arguments.
+
+    Empty where the argument is None, and for the input unless ``input_gradient``.
+    """
+    weights = (weight_ih, weight_hh, bias_ih, bias_hh, weight_hr, weight_ih_aux, weight_hh_aux, bias_ih_aux, bias_hh_aux)
+    gradients = _gradients(input, h_0, c_0, weights, input_gradient)
+    if output.numel() == 0:
+        for gradient in gradients:
+            gradient.zero_()
+        for gradient, given in ((gradients[1], grad_h_n), (gradients[2], grad_c_n)):
+            if given is not None and given.numel():
+                gradient.copy_(given)
+        return gradients
+    described, _alive = _describe(
+        input, h_0, c_0, weights, lengths, cell, gate, coefficients, beta, reverse, recompute, int(threads)
+    )
+    described.kept_size = kept.numel()
+    _fill(described, output=output, kept=kept)
+    given = []
+    for name, gradient in (("output", grad_output), ("cells", grad_cells)):
+        if gradient is not None and gradient.numel():
+            gradient = gradient if gradient.stride(-1) == 1 else gradient.contiguous()
+            getattr(described, f"grad_{name}_strides")[:] = gradient.stride()[:2]
+            _fill(described, **{f"grad_{name}": gradient})
+            given.append(gradient)
+    for name, gradient in (("h_n", grad_h_n), ("c_n", grad_c_n)):
+        if gradient is not None and gradient.numel():
+            gradient = gradient.contiguous()
+            _fill(described, **{f"grad_{name}": gradient})
+            given.append(gradient)
+    names = ("input", "h_0", "c_0", *library.WEIGHTS)
+    _fill(described, **{f"grad_{name}": gradient for name, gradient in zip(names, gradients, strict=True)})
+    library.backward(described)
+    return gradients
+
+
+def _gradients(
+    input: Tensor, h_0: Tensor, c_0: Tensor | None, weights: Sequence[Tensor | None], input_gradient: bool
+) -> Any:
+    def room(tensor: Tensor | None) -> Tensor:
+        return input.new_empty(tensor.shape if tensor is not None else (0,))
+
+    return (room(input if input_gradient else None), room(h_0), room(c_0), *(room(w) for w in weights))
+
+
+@scan_backward.register_fake
+def _(
+    grad_output, grad_h_n, grad_c_n, grad_cells,
+    input, h_0, c_0, weight_ih, weight_hh, bias_ih, bias_hh, weight_hr, weight_ih_aux, weight_hh_aux, bias_ih_aux, bias_hh_aux,
+    lengths, output, kept, threads, cell, gate, coefficients, beta, reverse, recompute, input_gradient,
+):  # fmt: skip
+    weights = (weight_ih, weight_hh, bias_ih, bias_hh, weight_hr, weight_ih_aux, weight_hh_aux, bias_ih_aux, bias_hh_aux)
+    return _gradients(input, h_0, c_0, weights, input_gradient)
+
+
+# Numbers of arguments: the differentiable ones (input, h_0, c_0, weights), then lengths and the options.
+_TENSORS = 3 + len(library.WEIGHTS)
+_OPTIONS = 11  # of the backward: lengths, output, kept, threads and seven more
+
+
+def _scan_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    result, _, _, _, kept, threads = output
+    tensors, lengths = inputs[:_TENSORS], inputs[_TENSORS]
+    ctx.cell, ctx.gate, ctx.coefficients, ctx.beta, ctx.reverse, keep, ctx.recompute, _ = inputs[_TENSORS + 1 :]
+    if not keep:
+        raise RuntimeError("gatedrnn::scan was called with keep=False, so it has no gradient; call it with keep=True")
+    ctx.present = [tensor is not None for tensor in (*tensors, lengths)]
+    ctx.save_for_backward(*(t for t in (*tensors, lengths) if t is not None), result, kept, threads)
+    ctx.set_materialize_grads(False)
+
+
+def _restore(ctx: Any) -> tuple[list[Tensor | None], list[Tensor]]:
+    """Saved tensors: those that may be None put back in their places, and the others."""
+    saved = list(ctx.saved_tensors)
+    return [saved.pop(0) if present else None for present in ctx.present], saved
+
+
+def _scan_gradient(ctx: Any, *gradients: Tensor | None) -> tuple[Any, ...]:
+    tensors, (output, kept, threads) = _restore(ctx)
+    computed = scan_backward(
+        *gradients[:4], *tensors, output, kept, threads, ctx.cell, ctx.gate, ctx.coefficients, ctx.beta, ctx.reverse,
+        ctx.recompute, ctx.needs_input_grad[0],
+    )  # fmt: skip
+    wanted = [g if need else None for g, need in zip(computed, ctx.needs_input_grad, strict=False)]
+    return (*wanted, *(None,) * 9)
+
+
+scan.register_autograd(_scan_gradient, setup_context=_scan_context)
+
+
+def _backward_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+    tensors = inputs[: 4 + _TENSORS + 1]
+    ctx.cell, ctx.gate, ctx.coefficients, ctx.beta, ctx.reverse, _, _ = inputs[4 + _TENSORS + 4 :]
+    ctx.present = [tensor is not None for tensor in tensors]
+    ctx.save_for_backward(*(t for t in tensors if t is not None))
+    ctx.set_materialize_grads(False)
+
+
+def _backward_gradient(ctx: Any, *outer: Tensor | None) -> tuple[Any, ...]:
+    """The second derivative: the first one once more, by autograd through the reference scan."""
+    if _reference is None:
+        raise RuntimeError("the second derivative needs the reference engine; import gatedrnn.engines.cpu.engine first")
+    saved, _ = _restore(ctx)
+    lengths = saved.pop()
+    create_graph = torch.is_grad_enabled()
+    with torch.enable_grad():
+        # Views, so that a derivative of any order finds its way to the tensors themselves.
+        views = [None if t is None else t.view_as(t) if t.requires_grad else t.detach().requires_grad_() for t in saved]
+        given, (input, h_0, c_0, *weights) = views[:4], views[4:]
+        named = {name: w for name, w in zip(library.WEIGHTS, weights, strict=True) if w is not None}
+        results = _reference(
+            input, h_0, c_0, named, lengths, ctx.cell, ctx.gate, ctx.coefficients, ctx.beta, ctx.reverse
+        )
+        pairs = [(r, g) for r, g in zip((results[0], results[1], results[2], results[3]), given, strict=True) if r is not None and g is not None and g.numel()]
+        roots = [t for t in views[4:] if t is not None]
+        if not pairs:
+            return (None,) * (4 + _TENSORS + _OPTIONS)
+        first = torch.autograd.grad([r for r, _ in pairs], roots, [g for _, g in pairs], create_graph=True, allow_unused=True)
+        of_root = iter(first)
+        by_place = [next(of_root) if t is not None else None for t in views[4:]]
+        chosen = [(f, o) for f, o in zip(by_place, outer, strict=True) if f is not None and f.requires_grad and o is not None and o.numel()]
+        if not chosen:
+            return (None,) * (4 + _TENSORS + _OPTIONS)
+        leaves = [t for t in views if t is not None]
+        second = torch.autograd.grad([f for f, _ in chosen], leaves, [o for _, o in chosen], create_graph=create_graph, allow_unused=True)
+    of_leaf = iter(second)
+    gradients = [next(of_leaf) if t is not None else None for t in views]
+    return (*gradients, *(None,) * _OPTIONS)
+
+
+scan_backward.register_autograd(_backward_gradient, setup_context=_backward_context)

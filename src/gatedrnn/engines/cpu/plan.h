@@ -1,0 +1,63 @@
+// Plain data shared by the library's entry points and the kernels of every instruction set. No functions: code
+// in a header would be compiled for several instruction sets under one name.
+#pragma once
+#include "abi.h"
+
+namespace gatedrnn {
+
+constexpr int most_blocks = 5;
+
+// A block is one pre-activation of all hidden units. `input` and `hidden` are its row blocks in weight_ih and
+// weight_hh, or -1 where it has no such part; `aux` takes them from the auxiliary weights. Blocks without a
+// hidden part come first and blocks without an input part last, so both kinds are contiguous ranges.
+struct BlockSource {
+  int input, hidden;
+  bool aux;
+};
+
+struct CellLayout {
+  int blocks;
+  BlockSource source[most_blocks];
+  int hidden_begin;  // blocks [hidden_begin, blocks) read h
+  int input_end;     // blocks [0, input_end) read the input
+  bool memory;       // a state c beside h
+};
+
+// Rows of the batch that one thread takes through all time steps, longest first, so that the rows still active
+// at a step are the first ones.
+struct Slice {
+  int64_t rows;
+  int64_t first;            // rows of the slices before this one
+  const int64_t* row;       // index in the batch
+  const int64_t* length;
+};
+
+struct Plan {
+  CellLayout layout;
+  int64_t slices, threads;
+  const Slice* slice;
+  int64_t most_rows;  // of a slice
+};
+
+struct Call {
+  const GatedrnnScan* scan;
+  const Plan* plan;
+  char* space;  // workspace of all threads, `bytes` long as the kernel asked
+};
+
+// One instruction set's kernels. The three phases of a call run on every thread with a barrier between them.
+struct Kernels {
+  const char* name;
+  int64_t (*panel_width)(int64_t dtype);
+  int64_t (*forward_bytes)(const Call&);
+  int64_t (*backward_bytes)(const Call&);
+  void (*pack_forward)(const Call&, int64_t thread);
+  void (*pack_backward)(const Call&, int64_t thread);
+  void (*forward)(const Call&, int64_t thread);
+  void (*backward)(const Call&, int64_t thread);
+  void (*reduce)(const Call&, int64_t thread);
+  void (*gate)(int64_t dtype, int64_t gate, int64_t coefficient_count, const double* coefficients, int64_t n, const void* z,
+               const void* aux, void* value, void* complement, void* slope, void* slope_aux);
+};
+
+}  // namespace gatedrnn

@@ -1,0 +1,98 @@
+#include "threads.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#if defined(__x86_64__)
+#include <xmmintrin.h>
+#endif
+
+namespace gatedrnn {
+namespace {
+
+class FlushDenormals {
+ public:
+#if defined(__x86_64__)
+  FlushDenormals() : mode_(_mm_getcsr()) { _mm_setcsr(mode_ | 0x8040); }  // flush to zero, denormals are zero
+  ~FlushDenormals() { _mm_setcsr(mode_); }
+
+ private:
+  unsigned mode_;
+#elif defined(__aarch64__)
+  FlushDenormals() {
+    asm volatile("mrs %0, fpcr" : "=r"(mode_));
+    asm volatile("msr fpcr, %0" ::"r"(mode_ | (uint64_t(1) << 24)));
+  }
+  ~FlushDenormals() { asm volatile("msr fpcr, %0" ::"r"(mode_)); }
+
+ private:
+  uint64_t mode_;
+#endif
+};
+
+class Barrier {
+ public:
+  explicit Barrier(int64_t threads) : threads_(threads) {}
+  void wait() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    const int64_t round = round_;
+    if (++waiting_ == threads_) {
+      waiting_ = 0;
+      ++round_;
+      all_here_.notify_all();
+    } else {
+      all_here_.wait(lock, [&] { return round_ != round; });
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable all_here_;
+  const int64_t threads_;
+  int64_t waiting_ = 0, round_ = 0;
+};
+
+}  // namespace
+
+void run_phases(int64_t threads, const std::vector<Phase>& phases) {
+  Barrier barrier(threads);
+  // A thread may fail to start. None does any work before all are there, so the call can still be given up.
+  std::mutex mutex;
+  std::condition_variable decided;
+  int decision = 0;
+  auto work = [&](int64_t thread) {
+    FlushDenormals flush;
+    for (const Phase& phase : phases) {
+      phase(thread);
+      if (threads > 1) barrier.wait();
+    }
+  };
+  std::vector<std::thread> others;
+  others.reserve(size_t(threads));
+  auto decide = [&](int value) {
+    std::lock_guard<std::mutex> lock(mutex);
+    decision = value;
+    decided.notify_all();
+  };
+  try {
+    for (int64_t thread = 1; thread < threads; ++thread)
+      others.emplace_back([&, thread] {
+        {
+          std::unique_lock<std::mutex> lock(mutex);
+          decided.wait(lock, [&] { return decision != 0; });
+          if (decision < 0) return;
+        }
+        work(thread);
+      });
+  } catch (...) {
+    decide(-1);
+    for (std::thread& other : others) other.join();
+    throw;
+  }
+  decide(1);
+  work(0);
+  for (std::thread& other : others) other.join();
+}
+
+}  // namespace gatedrnn

@@ -1,0 +1,187 @@
+"""The scan once more, as a plain loop over rows and steps: written from the equations, independent of the package."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from gatedrnn.engines.cpu import library, ops
+
+ROWS = {"lstm": 4, "lstm_tied": 3, "gru": 3, "janet": 2}
+
+
+@dataclass
+class Case:
+    cell: str = "lstm"
+    gate: str = "sigmoid"
+    steps: int = 3
+    batch: int = 2
+    inputs: int = 3
+    hidden: int = 4
+    projection: int = 0
+    bias: bool = True
+    reverse: bool = False
+    ragged: bool = False
+    recompute: bool = False
+    collect: bool = False
+    dtype: torch.dtype = torch.float64
+    beta: float = 1.0
+    coefficients: list[float] = field(default_factory=list)
+    scale: float = 1.0
+    seed: int = 0
+
+    def tensors(self) -> dict[str, Tensor | None]:
+        """input, h_0, c_0, the weights and lengths, drawn from the seed in float64."""
+        g = torch.Generator().manual_seed(self.seed)
+
+        def draw(*shape: int) -> Tensor:
+            return torch.randn(*shape, generator=g, dtype=torch.float64)
+
+        H, out, rows = self.hidden, self.projection or self.hidden, ROWS[self.cell] * self.hidden
+        k = self.scale / math.sqrt(H)
+        memory, aux = ops.has_memory(self.cell), self.gate == "refine"
+        made: dict[str, Tensor | None] = {
+            "input": draw(self.steps, self.batch, self.inputs),
+            "h_0": draw(self.batch, out),
+            "c_0": draw(self.batch, H) if memory else None,
+            "weight_ih": draw(rows, self.inputs) * k,
+            "weight_hh": draw(rows, out) * k,
+            "bias_ih": draw(rows) * k if self.bias else None,
+            "bias_hh": draw(rows) * k if self.bias else None,
+            "weight_hr": draw(out, H) * k if self.projection else None,
+            "weight_ih_aux": draw(H, self.inputs) * k if aux else None,
+            "weight_hh_aux": draw(H, out) * k if aux else None,
+            "bias_ih_aux": draw(H) * k if aux and self.bias else None,
+            "bias_hh_aux": draw(H) * k if aux and self.bias else None,
+            "lengths": torch.randint(1, self.steps + 1, (self.batch,), generator=g) if self.ragged else None,
+        }
+        return {n: t if t is None or n == "lengths" else t.to(self.dtype).to(torch.float64) for n, t in made.items()}
+
+    def with_dtype(self, dtype: torch.dtype) -> Case:
+        return replace(self, dtype=dtype)
+
+
+def alpha(gate: str, z: Tensor, coefficients: list[float]) -> Tensor:
+    if gate == "softsign":
+        return z.sign() * z.abs().log1p()
+    if gate == "fast":
+        return z.sinh()
+    if gate == "iterated_fast":
+        return z.sinh().sinh()
+    if gate == "polynomial":
+        return z + sum(c * z ** (2 * k + 3) for k, c in enumerate(coefficients))
+    return z
+
+
+def forget(case: Case, z: Tensor, aux: Tensor | None) -> Tensor:
+    if case.gate == "refine":
+        assert aux is not None
+        f, r = z.sigmoid(), aux.sigmoid()
+        return 2 * r * f + (1 - 2 * r) * f * f
+    return alpha(case.gate, z, case.coefficients).sigmoid()
+
+
+def loop(case: Case, t: dict[str, Tensor | None]) -> tuple[Tensor, Tensor, Tensor | None, Tensor | None]:
+    """output, h_n, c_n, cells, differentiable."""
+    x, h, c = t["input"], t["h_0"], t["c_0"]
+    assert x is not None and h is not None
+    steps, batch = x.shape[:2]
+    lengths = torch.full((batch,), steps) if t["lengths"] is None else t["lengths"]
+    rows, time = torch.arange(batch), torch.arange(steps)[:, None]
+    # place[k, b]: the time of step k in row b, and the step of time k: the same map both ways.
+    place = (lengths - 1 - time if case.reverse else time.expand(steps, batch)).clamp(min=0)
+    active = (time < lengths)[..., None]
+    of_step = torch.stack([x[place[k], rows] for k in range(steps)]).unbind() if steps else ()
+    all_h, all_c = [], []
+    for k, x_k in enumerate(of_step):
+        new_h, new_c = step(case, t, x_k, h, c)
+        h = torch.where(active[k], new_h, h)
+        all_h.append(h)
+        if c is not None:
+            c = torch.where(active[k], new_c, c)
+            all_c.append(c)
+
+    def in_time(sequence: list[Tensor]) -> Tensor:
+        stacked = torch.stack(sequence)
+        return torch.where(active, stacked[place, rows[None].expand_as(place)], 0.0)
+
+    return in_time(all_h), h, c, in_time(all_c) if all_c else None
+
+
+def step(case: Case, t: dict[str, Tensor | None], x: Tensor, h: Tensor, c: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    def product(weight: str, bias: str, v: Tensor) -> Tensor:
+        return torch.nn.functional.linear(v, t[weight], t[bias])
+
+    from_x, from_h = product("weight_ih", "bias_ih", x), product("weight_hh", "bias_hh", h)
+    aux = None
+    if case.gate == "refine":
+        aux = product("weight_ih_aux", "bias_ih_aux", x) + product("weight_hh_aux", "bias_hh_aux", h)
+    if case.cell == "gru":
+        r_x, z_x, n_x = from_x.chunk(3, -1)
+        r_h, z_h, n_h = from_h.chunk(3, -1)
+        f = forget(case, z_x + z_h, aux)
+        n = torch.tanh(n_x + torch.sigmoid(r_x + r_h) * n_h)
+        return f * h + (1 - f) * n, None
+    a = from_x + from_h
+    if case.cell == "janet":
+        z, g = a.chunk(2, -1)
+        f = forget(case, z, aux)
+        return f * h + torch.sigmoid(case.beta - torch.logit(f)) * torch.tanh(g), None
+    assert c is not None
+    if case.cell == "lstm":
+        i, z, g, o = a.chunk(4, -1)
+        f = forget(case, z, aux)
+        c = f * c + torch.sigmoid(i) * torch.tanh(g)
+    else:
+        z, g, o = a.chunk(3, -1)
+        f = forget(case, z, aux)
+        c = f * c + (1 - f) * torch.tanh(g)
+    h = torch.sigmoid(o) * torch.tanh(c)
+    return (h if t["weight_hr"] is None else h @ t["weight_hr"].T), c
+
+
+def native(case: Case, t: dict[str, Tensor | None], keep: bool = True) -> tuple[Tensor, ...]:
+    """output, h_n, c_n, cells of the operator; the empty ones are there too."""
+    weights = [t[name] for name in library.WEIGHTS]
+    return ops.scan(
+        t["input"], t["h_0"], t["c_0"], *weights, t["lengths"], case.cell, case.gate, case.coefficients, case.beta,
+        case.reverse, keep, case.recompute, case.collect and ops.has_memory(case.cell),
+    )[:4]  # fmt: skip
+
+
+def leaves(t: dict[str, Tensor | None], dtype: torch.dtype) -> dict[str, Tensor | None]:
+    return {
+        n: v if v is None or n == "lengths" else v.detach().to(dtype).clone().requires_grad_() for n, v in t.items()
+    }
+
+
+def run(case: Case, function, t: dict[str, Tensor | None], dtype: torch.dtype) -> dict[str, Tensor]:
+    """Results and gradients of a scan under one fixed loss that weighs every result, in float64."""
+    t = leaves(t, dtype)
+    results = [r for r in function(case, t) if r is not None and r.numel()]
+    if not (case.collect and ops.has_memory(case.cell)):
+        results = results[: 3 if ops.has_memory(case.cell) else 2]
+    g = torch.Generator().manual_seed(case.seed + 1)
+    loss = sum((r * torch.randn(r.shape, generator=g, dtype=torch.float64).to(dtype)).sum() for r in results)
+    names = [n for n, v in t.items() if v is not None and n != "lengths"]
+    gradients = torch.autograd.grad(loss, [t[n] for n in names])
+    found = dict(zip(("output", "h_n", "c_n", "cells"), results, strict=False))
+    found.update({f"grad {n}": v for n, v in zip(names, gradients, strict=True)})
+    return {n: v.detach().double() for n, v in found.items()}
+
+
+def worst(case: Case) -> tuple[float, str]:
+    """The largest error of the native scan, relative to the largest entry of each result, and where it is."""
+    t = case.tensors()
+    expected, found = run(case, loop, t, torch.float64), run(case, native, t, case.dtype)
+    assert expected.keys() == found.keys()
+    errors = {
+        n: ((found[n] - e).abs().max() / (e.abs().max() + 1e-3)).item() if e.numel() else 0.0
+        for n, e in expected.items()
+    }
+    assert all(v.isfinite().all() for v in found.values()), f"not finite: {case}"
+    name = max(errors, key=errors.__getitem__)
+    return errors[name], name

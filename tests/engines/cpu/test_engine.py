@@ -1,0 +1,126 @@
+"""The CPU engine against the reference engine, and what it refuses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from gatedrnn import cells, gates
+from gatedrnn.engines.cpu.engine import CPUEngine
+from gatedrnn.engines.interface import Scan
+from gatedrnn.engines.reference import ReferenceEngine
+
+ENGINE, REFERENCE = CPUEngine(), ReferenceEngine()
+CELLS = [cells.LSTM(), cells.LSTM(tied=True), cells.LSTM(proj_size=2), cells.GRU(), cells.JANET(), cells.JANET(beta=0.5)]
+GATES = [cls() for cls in gates.GATES.values()]
+
+
+def make(cell: cells.Cell, gate: gates.Gate, dtype: torch.dtype = torch.float64, lengths: bool = True, **options) -> Scan:
+    g = torch.Generator().manual_seed(3)
+    steps, batch, inputs, hidden = 6, 4, 3, 5
+    shapes = cell.parameter_shapes(inputs, hidden, True, gate.preactivations == 2)
+    return Scan(
+        cell,
+        gate,
+        torch.randn(steps, batch, inputs, generator=g, dtype=torch.float64).to(dtype).requires_grad_(),
+        tuple(torch.randn(batch, n, generator=g, dtype=torch.float64).to(dtype).requires_grad_() for n in cell.state_sizes(hidden)),
+        {n: torch.randn(s, generator=g, dtype=torch.float64).to(dtype).requires_grad_() for n, s in shapes.items()},
+        torch.tensor([6, 2, 5, 1]) if lengths else None,
+        **options,
+    )
+
+
+def everything(engine, scan: Scan) -> dict[str, Tensor]:
+    result = engine.run(scan)
+    values = {"output": result.output, **{f"state {i}": s for i, s in enumerate(result.state)}, **result.collected}
+    loss = sum((v.double() * torch.linspace(-1, 1, v.numel(), dtype=torch.float64).view(v.shape)).sum() for v in values.values())
+    tensors = {"input": scan.input, **{f"state_{i}": s for i, s in enumerate(scan.state)}, **scan.weights}
+    gradients = torch.autograd.grad(loss, list(tensors.values()))
+    return {**values, **{f"grad {n}": v for n, v in zip(tensors, gradients, strict=True)}}
+
+
+@pytest.mark.parametrize("gate", GATES, ids=repr)
+@pytest.mark.parametrize("cell", CELLS, ids=repr)
+def test_equals_the_reference(cell: cells.Cell, gate: gates.Gate) -> None:
+    for reverse in (False, True):
+        for lengths in (False, True):
+            scan = make(cell, gate, lengths=lengths, reverse=reverse, collect="gates")
+            assert ENGINE.refuses(scan) is None
+            expected, found = everything(REFERENCE, scan), everything(ENGINE, scan)
+            assert expected.keys() == found.keys()
+            for name, value in expected.items():
+                torch.testing.assert_close(found[name], value, rtol=1e-9, atol=1e-9, msg=lambda m, n=name: f"{n}: {m}")
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_sixteen_bits_are_computed_in_float32(dtype: torch.dtype) -> None:
+    scan = make(cells.LSTM(), gates.Fast(), dtype)
+    wide = replace(scan, input=scan.input.float(), state=tuple(s.float() for s in scan.state), weights={n: w.float() for n, w in scan.weights.items()})
+    found, expected = ENGINE.run(scan), ENGINE.run(wide)
+    assert torch.equal(found.output, expected.output.to(dtype))
+    assert all(torch.equal(a, b.to(dtype)) for a, b in zip(found.state, expected.state, strict=True))
+    mixed = replace(scan, state=wide.state)
+    assert all(s.dtype == torch.float32 for s in ENGINE.run(mixed).state)
+
+
+def test_second_derivative_goes_through_the_reference() -> None:
+    scan = make(cells.GRU(), gates.Fast())
+    names, values = list(scan.weights), list(scan.weights.values())
+
+    def function(x: Tensor, *weights: Tensor) -> Tensor:
+        return ENGINE.run(replace(scan, input=x, weights=dict(zip(names, weights, strict=True)))).output
+
+    torch.autograd.gradgradcheck(function, (scan.input, *values))
+
+
+@dataclass(frozen=True)
+class Mine(gates.SigmoidOf):
+    def alpha(self, z: Tensor) -> Tensor:
+        return z
+
+    def alpha_derivative(self, z: Tensor) -> Tensor:
+        return torch.ones_like(z)
+
+
+class Special(torch.Tensor):
+    pass
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # torch's own, in its forward mode
+def test_refusals() -> None:
+    scan = make(cells.LSTM(), gates.Fast(), torch.float32)
+    assert ENGINE.refuses(scan) is None
+    assert "Mine()" in (ENGINE.refuses(replace(scan, gate=Mine())) or "")
+    assert "Special" in (ENGINE.refuses(replace(scan, input=scan.input.detach().as_subclass(Special))) or "")
+    assert "meta" in (ENGINE.refuses(replace(scan, input=scan.input.to("meta"))) or "")
+    assert "int64" in (ENGINE.refuses(replace(scan, input=scan.input.long())) or "")
+    assert "float64" in (ENGINE.refuses(replace(scan, input=scan.input.double())) or "")
+    with torch.autograd.forward_ad.dual_level():
+        dual = torch.autograd.forward_ad.make_dual(scan.input, torch.ones_like(scan.input))
+        assert "forward-mode" in (ENGINE.refuses(replace(scan, input=dual)) or "")
+    seen = []
+    torch.vmap(lambda x: seen.append(ENGINE.refuses(replace(scan, input=x))) or x)(scan.input[None])
+    assert "vmap" in seen[0]
+    for cell in (cells.UGRNN(), cells.MGU()):
+        assert "no kernel for the cell" in (ENGINE.refuses(replace(scan, cell=cell)) or "")
+
+
+def test_description_names_kernel_instruction_set_and_threads() -> None:
+    text = ENGINE.describe(make(cells.LSTM(tied=True), gates.Fast()))
+    assert "lstm_tied" in text and "fast" in text and "thread" in text
+
+
+def test_nothing_is_kept_without_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
+    from gatedrnn.engines.cpu import ops
+
+    sizes = []
+    original = ops._outputs
+    monkeypatch.setattr(ops, "_outputs", lambda *a: sizes.append((r := original(*a))[4].numel()) or r)
+    scan = make(cells.LSTM(), gates.Fast())
+    with torch.no_grad():
+        ENGINE.run(scan)
+    ENGINE.run(scan)
+    assert sizes[0] == 0 and sizes[1] > 0

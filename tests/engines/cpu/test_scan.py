@@ -1,0 +1,90 @@
+"""Values and gradients of the native scan against a plain float64 loop."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from tests.engines.cpu.loop import Case, worst
+
+from gatedrnn.engines.cpu.library import CELLS, GATES
+
+# float64: rounding of sums of up to a few thousand terms. float32: the same, relative to the largest entry.
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-5}
+DTYPES = [torch.float64, torch.float32]
+
+
+def check(case: Case) -> None:
+    error, name = worst(case)
+    assert error < TOLERANCE[case.dtype], f"{name} is off by {error:.1e}: {case}"
+
+
+def coefficients(gate: str) -> list[float]:
+    return [1.0, 0.25] if gate == "polynomial" else []
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("gate", GATES)
+@pytest.mark.parametrize("cell", CELLS)
+def test_every_cell_and_gate(cell: str, gate: str, dtype: torch.dtype, isa: str) -> None:
+    shapes = itertools.cycle([(7, 19, 2), (2, 3, 40), (13, 33, 5)])
+    for ragged, reverse, recompute in itertools.product((False, True), repeat=3):
+        batch, hidden, inputs = next(shapes)
+        case = Case(cell, gate, 11, batch, inputs, hidden, ragged=ragged, reverse=reverse, recompute=recompute)
+        case.coefficients, case.dtype, case.collect = coefficients(gate), dtype, ragged
+        check(case)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("hidden", [1, 3, 127, 130, 513])
+def test_odd_sizes(cell: str, hidden: int, dtype: torch.dtype, isa: str) -> None:
+    for batch in (1, 2, 7, 65) if hidden < 500 else (1, 7):
+        for steps in (1, 2):
+            check(Case(cell, "fast", steps, batch, 3, hidden, dtype=dtype))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("recompute", [False, True])
+def test_many_steps(cell: str, recompute: bool, dtype: torch.dtype, isa: str) -> None:
+    check(Case(cell, "fast", 1000, 3, 2, 5, dtype=dtype, recompute=recompute, ragged=True))
+
+
+@pytest.mark.parametrize("gate", ["sigmoid", "refine"])
+@pytest.mark.parametrize("cell", ["lstm", "lstm_tied"])
+def test_projection(cell: str, gate: str, isa: str) -> None:
+    for hidden, projection in ((5, 3), (33, 17), (40, 16), (3, 1)):
+        for ragged, recompute in itertools.product((False, True), repeat=2):
+            case = Case(cell, gate, 9, 5, 2, hidden, projection, ragged=ragged, reverse=True, recompute=recompute)
+            case.collect = True
+            check(case)
+            check(case.with_dtype(torch.float32))
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_without_biases(cell: str, isa: str) -> None:
+    check(Case(cell, "refine", 4, 3, 2, 5, bias=False))
+
+
+@pytest.mark.parametrize("inputs", [0, 1, 4, 5, 16, 17, 32, 33, 100])
+def test_input_sizes(inputs: int, isa: str) -> None:
+    for cell in CELLS:
+        check(Case(cell, "fast", 5, 9, inputs, 20))
+
+
+@pytest.mark.parametrize("beta", [-3.0, 0.0, 5.0])
+def test_beta(beta: float, isa: str) -> None:
+    check(Case("janet", "fast", 5, 3, 2, 6, beta=beta))
+
+
+def test_polynomials_of_any_degree(isa: str) -> None:
+    for some in ([], [0.0], [0.0, 0.5], [1.0] * 6):
+        check(Case("gru", "polynomial", 5, 3, 2, 6, coefficients=some, scale=0.5))
+
+
+@pytest.mark.parametrize("batch", [129, 300])
+def test_more_rows_than_a_slice(batch: int, isa: str) -> None:
+    for ragged in (False, True):
+        check(Case("lstm_tied", "fast", 5, batch, 2, 20, ragged=ragged))
