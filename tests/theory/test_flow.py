@@ -35,10 +35,10 @@ def test_time_is_the_integral_over_the_gate(name: str, flow_of: Callable[[str], 
 
 
 @pytest.mark.parametrize("name", [name for name, gate in GATES.items() if gate.preactivations == 1])
-@pytest.mark.parametrize("target", [1.0, 0.999])
+@pytest.mark.parametrize("target", [1.0, 0.9])
 def test_both_views_agree(name: str, target: float) -> None:
     problem = ToyProblem(GATES[name](), 10, target)
-    tau = np.array([0.0, 40.0, 60.0, 1e3])
+    tau = np.array([0.0, 30.0, 60.0, 100.0])
     in_z, in_f = flow(problem, tau), flow_of_output(problem, tau)
     np.testing.assert_allclose(in_f.log_complement, in_z.log_complement, rtol=0, atol=2e-6)
 

@@ -15,7 +15,7 @@ from gatedrnn.theory.descent import OPTIMISERS, descend, first_step_below
 from gatedrnn.theory.flow import Flow, flow
 from gatedrnn.theory.one_variable import OneVariable
 from gatedrnn.theory.rates import Fit, exponent, fit, law_of
-from gatedrnn.theory.saturation import LEVELS, compare, properties
+from gatedrnn.theory.saturation import LEVELS, Tail, compare_tails, properties, tail
 from gatedrnn.theory.toy import ToyProblem
 
 Array = NDArray[np.float64]
@@ -54,9 +54,8 @@ def collect(gates: Sequence[Gate], progress: Progress) -> dict[str, Any]:
     numbers["fig:gates_gradient"] = _gates_gradient(gates)
     progress("order of saturation of every pair")
     numbers["theorem"] = _theorem(gates)
-    numbers["orders"] = {
-        f"{name_of(a)}/{name_of(b)}": _order(a, b) for a in gates for b in gates if name_of(a) != name_of(b)
-    }
+    tails = {name_of(gate): tail(gate) for gate in gates}
+    numbers["orders"] = {f"{a}/{b}": _order(tails[a], tails[b]) for a in tails for b in tails if a != b}
     numbers["properties"] = {name_of(gate): vars(properties(gate)) for gate in gates}
 
     descents: dict[str, dict[str, Array]] = {name: {} for name in OPTIMISERS}
@@ -148,8 +147,8 @@ def _theorem(gates: Sequence[Gate]) -> dict[str, Any]:
     return {"complement": list(LEVELS), "ratios": ratios, "log10_ratios": log10}
 
 
-def _order(gate: Gate, other: Gate) -> dict[str, Any]:
-    found = compare(gate, other)
+def _order(gate: Tail, other: Tail) -> dict[str, Any]:
+    found = compare_tails(gate, other)
     limits = {f"{a:g}": limit for a, limit in found.limits.items()}
     return {"limits": limits, "convex": found.convex, "higher_order": found.higher_order}
 

@@ -56,9 +56,34 @@ def gradient_ratio(gate: Gate, other: Gate, y: Tensor) -> Tensor:
     return OneVariable(gate).log_gradient_at(y) - OneVariable(other).log_gradient_at(y)
 
 
+@dataclass(frozen=True)
+class Tail:
+    """What a comparison needs to know of one gate, so that many pairs cost no more than their gates."""
+
+    #: log(1−φ(az)) on the grid of z, for each factor a, and for a = 1 under ``None``
+    log_complements: dict[float | None, Tensor]
+    #: log g_φ on the grid of 1−f
+    log_gradient: Tensor
+
+
+def tail(gate: Gate) -> Tail:
+    """The tail of a gate, on the grids that all gates share."""
+    one = OneVariable(gate)
+    z = torch.logspace(-1, 300, 6021, dtype=torch.float64)
+    y = torch.logspace(-6, -300, 99, dtype=torch.float64)
+    complements: dict[float | None, Tensor] = {a: one.log_complement(a * z) for a in FACTORS}
+    return Tail({**complements, None: one.log_complement(z)}, one.log_gradient_at(y))
+
+
 def compare(gate: Gate, other: Gate) -> Comparison:
     """Check the definition of a higher order of saturation on the pair φ = ``gate``, φ̃ = ``other``."""
-    return Comparison({a: _limit(gate, other, a) for a in FACTORS}, _convex(gate, other))
+    return compare_tails(tail(gate), tail(other))
+
+
+def compare_tails(gate: Tail, other: Tail) -> Comparison:
+    """The same for tails that are known."""
+    limits = {a: _limit(gate.log_complements[None] - other.log_complements[a]) for a in FACTORS}
+    return Comparison(limits, _convex(gate.log_gradient - other.log_gradient))
 
 
 def properties(gate: Gate) -> Properties:
@@ -74,23 +99,19 @@ def properties(gate: Gate) -> Properties:
     return Properties(compare(gate, Sigmoid()).higher_order, at_zero, asymmetry)
 
 
-def _limit(gate: Gate, other: Gate, factor: float) -> str:
-    """Where the ratio goes, judged on the last tenth of the range of z on which both logarithms are finite."""
-    z = torch.logspace(-1, 300, 6021, dtype=torch.float64)
-    ratio = log_complement_ratio(gate, other, factor, z)
+def _limit(ratio: Tensor) -> str:
+    """Where the log ratio goes, judged on the last tenth of the range of z on which it is finite."""
     ratio = ratio[torch.isfinite(ratio)]
-    tail = ratio[-max(2, len(ratio) // 10) :]
     if len(ratio) < 2:
         return "bounded"
-    if tail[-1] < -_DECIDED and bool((torch.diff(tail) < 0).all()):
+    last = ratio[-max(2, len(ratio) // 10) :]
+    if last[-1] < -_DECIDED and bool((torch.diff(last) < 0).all()):
         return "zero"
-    if tail[-1] > _DECIDED and bool((torch.diff(tail) > 0).all()):
+    if last[-1] > _DECIDED and bool((torch.diff(last) > 0).all()):
         return "infinity"
     return "bounded"
 
 
-def _convex(gate: Gate, other: Gate) -> bool:
+def _convex(ratio: Tensor) -> bool:
     """η = φ̃⁻¹∘φ has η′ = g_φ/g_φ̃ (proof of the theorem), so it is convex where that ratio does not fall."""
-    y = torch.logspace(-6, -300, 99, dtype=torch.float64)
-    ratio = gradient_ratio(gate, other, y)
     return bool(torch.isfinite(ratio).all()) and bool((torch.diff(ratio) > -_ROUNDING).all())
