@@ -109,7 +109,7 @@ def test_full_sequence_is_chunks_is_single_steps(case: Case) -> None:
     """With carried state, values and gradients."""
     layer, step = case.layer(I, H), case.step(I, H)
     spread(layer)
-    step.load_state_dict({name: p for name, p in by_layer(layer)["l0"].items()})
+    step.load_state_dict(dict(by_layer(layer)["l0"]))
     torch.manual_seed(0)
     x = torch.randn(T, B, I, dtype=torch.float64, requires_grad=True)
     start = tuple(s.requires_grad_() for s in state_of(layer, B))
@@ -240,8 +240,7 @@ def test_nan_in_one_row_stays_in_that_row(case: Case, bidirectional: bool) -> No
         assert torch.isnan(output[2, 1]).any()
         assert torch.equal(output[:, rows], expected[:, rows])
         assert all(
-            torch.equal(s[:, rows], e[:, rows])
-            for s, e in zip(as_tuple(state), as_tuple(expected_state), strict=True)
+            torch.equal(s[:, rows], e[:, rows]) for s, e in zip(as_tuple(state), as_tuple(expected_state), strict=True)
         )
         (slope,) = torch.autograd.grad(output.sum(), x)
         assert torch.isfinite(slope[:, rows]).all()

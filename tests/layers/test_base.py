@@ -144,7 +144,7 @@ def test_a_gate_of_ones_own_works_everywhere(name: str) -> None:
     for x_t in x:
         state = step(x_t, state)
     assert_close(as_tuple(layer(x)[1])[0][0], as_tuple(state)[0], REGROUPED, DOUBLE)
-    assert 1 < gatedrnn.time_scales(layer)["l0"].min()
+    assert gatedrnn.time_scales(layer)["l0"].min() > 1
     assert gatedrnn.time_scales(layer)["l0"].max() < 30
     _, _, collected = layer(x, return_states="gates")
     assert "forget" in collected
@@ -259,7 +259,15 @@ def test_backward_in_eval_mode(case: Case) -> None:
 
 def test_repr_shows_what_is_not_default() -> None:
     layer = gatedrnn.LSTM(
-        I, H, 2, proj_size=2, forget_gate="fast", tied=True, forget_init=Chrono(50.0), weight_dropout=0.5, recompute=True
+        I,
+        H,
+        2,
+        proj_size=2,
+        forget_gate="fast",
+        tied=True,
+        forget_init=Chrono(50.0),
+        weight_dropout=0.5,
+        recompute=True,
     )
     assert repr(layer) == (
         "LSTM(3, 4, proj_size=2, num_layers=2, forget_gate=Fast(), forget_init=Chrono(t_max=50.0), "

@@ -133,7 +133,7 @@ def test_match_moves_the_forget_bias_and_nothing_else(gate: str, kind: type[nn.M
             old, new = (value + before[other]).double()[4:8], (after[name] + after[other]).detach().double()[4:8]
             aux = []
             if gate == "refine":
-                aux = [sum(after[name.replace("_l", f"_aux_l").replace("_ih", s)] for s in ("_ih", "_hh")).double()]
+                aux = [sum(after[name.replace("_l", "_aux_l").replace("_ih", s)] for s in ("_ih", "_hh")).double()]
             assert_close(PHI[gate](new, *aux), sigma(old), {torch.float64: BIAS[dtype]}, torch.float64)
             assert torch.equal(torch.cat([value[:4], value[8:]]), torch.cat([after[name][:4], after[name][8:]]))
             changed += not torch.equal(value[4:8], after[name][4:8])

@@ -187,7 +187,9 @@ def test_uniform_gives_uniform_gate_values(gate: str) -> None:
     """UR and UF: the gate's own value is uniform in (1/H, 1−1/H), for refine also the refined one."""
     size = 1000
     torch.manual_seed(0)
-    layer = gatedrnn.LSTM(1, size, tied=True, forget_gate=gate, forget_init="uniform", dtype=torch.float64, device="cpu")
+    layer = gatedrnn.LSTM(
+        1, size, tied=True, forget_gate=gate, forget_init="uniform", dtype=torch.float64, device="cpu"
+    )
     biases = [layer.bias_ih_l0[:size]]
     if gate == "refine":
         biases.append(layer.bias_ih_aux_l0)

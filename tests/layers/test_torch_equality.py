@@ -228,7 +228,7 @@ def outcome(function: Any) -> tuple[type[BaseException] | None, list[tuple[type[
         try:
             function()
             error = None
-        except Exception as e:  # noqa: BLE001
+        except Exception as e:
             error = type(e)
     return error, [(w.category, str(w.message)) for w in caught]
 
@@ -329,7 +329,9 @@ def test_same_errors_from_the_call(kind: str, what: str) -> None:
 def test_packed_input_of_another_dtype(kind: str) -> None:
     """torch.nn.LSTM forgets to check it and fails inside (RuntimeError); both of ours answer like torch.nn.GRU."""
     ours, _ = pair(kind, I, H)
-    with pytest.raises(ValueError, match=r"input dtype \(torch.float64\) does not match weight dtype \(torch.float32\)"):
+    with pytest.raises(
+        ValueError, match=r"input dtype \(torch.float64\) does not match weight dtype \(torch.float32\)"
+    ):
         ours(pack_padded_sequence(torch.zeros(T, B, I).double(), torch.tensor([4, 3, 1])))
 
 

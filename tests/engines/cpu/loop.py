@@ -111,7 +111,9 @@ def loop(case: Case, t: dict[str, Tensor | None]) -> tuple[Tensor, Tensor, Tenso
     return in_time(all_h), h, c, in_time(all_c) if all_c else None
 
 
-def step(case: Case, t: dict[str, Tensor | None], x: Tensor, h: Tensor, c: Tensor | None) -> tuple[Tensor, Tensor | None]:
+def step(
+    case: Case, t: dict[str, Tensor | None], x: Tensor, h: Tensor, c: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
     def product(weight: str, bias: str, v: Tensor) -> Tensor:
         return torch.nn.functional.linear(v, t[weight], t[bias])
 

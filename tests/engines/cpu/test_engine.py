@@ -14,11 +14,20 @@ from gatedrnn.engines.interface import Scan
 from gatedrnn.engines.reference import ReferenceEngine
 
 ENGINE, REFERENCE = CPUEngine(), ReferenceEngine()
-CELLS = [cells.LSTM(), cells.LSTM(tied=True), cells.LSTM(proj_size=2), cells.GRU(), cells.JANET(), cells.JANET(beta=0.5)]
+CELLS = [
+    cells.LSTM(),
+    cells.LSTM(tied=True),
+    cells.LSTM(proj_size=2),
+    cells.GRU(),
+    cells.JANET(),
+    cells.JANET(beta=0.5),
+]
 GATES = [cls() for cls in gates.GATES.values()]
 
 
-def make(cell: cells.Cell, gate: gates.Gate, dtype: torch.dtype = torch.float64, lengths: bool = True, **options) -> Scan:
+def make(
+    cell: cells.Cell, gate: gates.Gate, dtype: torch.dtype = torch.float64, lengths: bool = True, **options
+) -> Scan:
     g = torch.Generator().manual_seed(3)
     steps, batch, inputs, hidden = 6, 4, 3, 5
     shapes = cell.parameter_shapes(inputs, hidden, True, gate.preactivations == 2)
@@ -26,7 +35,10 @@ def make(cell: cells.Cell, gate: gates.Gate, dtype: torch.dtype = torch.float64,
         cell,
         gate,
         torch.randn(steps, batch, inputs, generator=g, dtype=torch.float64).to(dtype).requires_grad_(),
-        tuple(torch.randn(batch, n, generator=g, dtype=torch.float64).to(dtype).requires_grad_() for n in cell.state_sizes(hidden)),
+        tuple(
+            torch.randn(batch, n, generator=g, dtype=torch.float64).to(dtype).requires_grad_()
+            for n in cell.state_sizes(hidden)
+        ),
         {n: torch.randn(s, generator=g, dtype=torch.float64).to(dtype).requires_grad_() for n, s in shapes.items()},
         torch.tensor([6, 2, 5, 1]) if lengths else None,
         **options,
@@ -36,7 +48,10 @@ def make(cell: cells.Cell, gate: gates.Gate, dtype: torch.dtype = torch.float64,
 def everything(engine, scan: Scan) -> dict[str, Tensor]:
     result = engine.run(scan)
     values = {"output": result.output, **{f"state {i}": s for i, s in enumerate(result.state)}, **result.collected}
-    loss = sum((v.double() * torch.linspace(-1, 1, v.numel(), dtype=torch.float64).view(v.shape)).sum() for v in values.values())
+    loss = sum(
+        (v.double() * torch.linspace(-1, 1, v.numel(), dtype=torch.float64).view(v.shape)).sum()
+        for v in values.values()
+    )
     tensors = {"input": scan.input, **{f"state_{i}": s for i, s in enumerate(scan.state)}, **scan.weights}
     gradients = torch.autograd.grad(loss, list(tensors.values()))
     return {**values, **{f"grad {n}": v for n, v in zip(tensors, gradients, strict=True)}}
@@ -58,7 +73,12 @@ def test_equals_the_reference(cell: cells.Cell, gate: gates.Gate) -> None:
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_sixteen_bits_are_computed_in_float32(dtype: torch.dtype) -> None:
     scan = make(cells.LSTM(), gates.Fast(), dtype)
-    wide = replace(scan, input=scan.input.float(), state=tuple(s.float() for s in scan.state), weights={n: w.float() for n, w in scan.weights.items()})
+    wide = replace(
+        scan,
+        input=scan.input.float(),
+        state=tuple(s.float() for s in scan.state),
+        weights={n: w.float() for n, w in scan.weights.items()},
+    )
     found, expected = ENGINE.run(scan), ENGINE.run(wide)
     assert torch.equal(found.output, expected.output.to(dtype))
     assert all(torch.equal(a, b.to(dtype)) for a, b in zip(found.state, expected.state, strict=True))

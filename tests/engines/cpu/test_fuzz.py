@@ -6,12 +6,11 @@ import random
 
 import pytest
 import torch
-from tests.engines.cpu.loop import Case, worst
 
 from gatedrnn.engines.cpu import library
 from gatedrnn.engines.cpu.library import CELLS, GATES
-
 from tests.engines.cpu.conftest import ISAS
+from tests.engines.cpu.loop import Case, worst
 
 
 def draw(seed: int) -> tuple[Case, str, int]:
@@ -47,7 +46,9 @@ def check(seeds: range) -> None:
             torch.set_num_threads(threads)
             error, name = worst(case)
             # float32: a gate that multiplies a rounding error of z by its slope, over twenty steps.
-            assert error < (1e-9 if case.dtype == torch.float64 else 1e-3), f"{name} is off by {error:.1e}: {seed} {case}"
+            assert error < (1e-9 if case.dtype == torch.float64 else 1e-3), (
+                f"{name} is off by {error:.1e}: {seed} {case}"
+            )
     finally:
         torch.set_num_threads(before)
         library.select_instruction_set(None)

@@ -23,7 +23,12 @@ def sweep(gate: str, dtype: str, z: np.ndarray, aux: np.ndarray | None = None) -
     results = [np.full_like(z, np.nan) for _ in range(4)]
     pointers = [a.ctypes.data if a is not None else None for a in (z, aux, *results)]
     status = library.load().gatedrnn_gate(
-        library.DTYPES.index(dtype), library.GATES.index(gate), len(coefficients), ctypes.addressof(numbers), z.size, *pointers
+        library.DTYPES.index(dtype),
+        library.GATES.index(gate),
+        len(coefficients),
+        ctypes.addressof(numbers),
+        z.size,
+        *pointers,
     )
     assert status == 0, library.load().gatedrnn_error()
     return results

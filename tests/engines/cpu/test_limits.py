@@ -8,10 +8,10 @@ import sys
 
 import pytest
 import torch
-from tests.engines.cpu.loop import Case, leaves, loop, native, run
 
 from gatedrnn.engines.cpu import library, ops
 from gatedrnn.engines.cpu.library import CELLS
+from tests.engines.cpu.loop import Case, leaves, loop, native, run
 
 
 @pytest.mark.parametrize("cell", CELLS)
@@ -199,7 +199,9 @@ def test_more_than_two_to_the_31_pre_activations(isa: str) -> None:
     if isa == "baseline":
         pytest.skip("the widest instruction set is enough")
     case = Case("lstm", "sigmoid", steps, batch, 1, hidden, dtype=torch.float32)
-    w = {n: v for n, v in Case("lstm", "sigmoid", 1, 1, 1, hidden).tensors().items() if n.startswith(("weight", "bias"))}
+    w = {
+        n: v for n, v in Case("lstm", "sigmoid", 1, 1, 1, hidden).tensors().items() if n.startswith(("weight", "bias"))
+    }
     t = {n: v if v is None else v.float() for n, v in w.items()}
     x = torch.zeros(1, 1, 1).expand(steps, 1, 1).contiguous()
     x[-3:] = torch.tensor([0.5, -1.0, 2.0])[:, None, None]
@@ -223,7 +225,9 @@ def test_offsets_beyond_two_to_the_31() -> None:
     case = Case("gru", "fast", 3, 2, 2, 5, dtype=torch.float32)
     t = {n: v if v is None else v.float() for n, v in case.tensors().items()}
     with torch.no_grad():
-        assert torch.equal(native(case, {**t, "input": x}, keep=False)[0], native(case, {**t, "input": values}, keep=False)[0])
+        assert torch.equal(
+            native(case, {**t, "input": x}, keep=False)[0], native(case, {**t, "input": values}, keep=False)[0]
+        )
 
 
 @pytest.mark.parametrize("gate", library.GATES)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tests.engines.cpu.loop import Case, leaves, loop, native
 from torch import Tensor
 
 from gatedrnn.engines.cpu import library, ops
 from gatedrnn.engines.cpu.library import CELLS, GATES
+from tests.engines.cpu.loop import Case, leaves, loop, native
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,14 @@ def reference() -> None:
 
     def scan(input, h_0, c_0, weights, lengths, cell, gate, coefficients, beta, reverse):
         case = Case(cell, gate, reverse=reverse, coefficients=list(coefficients), beta=beta)
-        tensors = {"input": input, "h_0": h_0, "c_0": c_0, "lengths": lengths, **dict.fromkeys(library.WEIGHTS), **weights}
+        tensors = {
+            "input": input,
+            "h_0": h_0,
+            "c_0": c_0,
+            "lengths": lengths,
+            **dict.fromkeys(library.WEIGHTS),
+            **weights,
+        }
         return loop(case, tensors)
 
     before = ops._reference
@@ -50,7 +57,12 @@ def test_opcheck(case: Case) -> None:
     t = leaves(case.tensors(), torch.float64)
     with torch.no_grad():
         output, h_n, c_n, cells, kept, threads = ops.scan(*arguments(case, t))
-    given = [output.clone(), h_n.clone(), c_n.clone() if c_n.numel() else None, cells.clone() if cells.numel() else None]
+    given = [
+        output.clone(),
+        h_n.clone(),
+        c_n.clone() if c_n.numel() else None,
+        cells.clone() if cells.numel() else None,
+    ]
     given = [g if g is None else g.requires_grad_() for g in given]
     tensors = arguments(case, t)[:13]
     options = (case.cell, case.gate, case.coefficients, case.beta, case.reverse, case.recompute, True)

@@ -7,9 +7,9 @@ import os
 
 import pytest
 import torch
-from tests.engines.cpu.loop import Case, native, run, worst
 
 from gatedrnn.engines.cpu.library import CELLS
+from tests.engines.cpu.loop import Case, native, run, worst
 
 BIG = {"steps": 20, "batch": 33, "inputs": 5, "hidden": 70}  # enough work for several threads
 

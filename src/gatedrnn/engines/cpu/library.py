@@ -29,9 +29,9 @@ WEIGHTS = (
 )
 
 _POINTERS = (
-    ("lengths", "input", "h_0", "c_0", *WEIGHTS, "output", "h_n", "c_n", "cells", "kept")
-    + ("grad_output", "grad_h_n", "grad_c_n", "grad_cells", "grad_input", "grad_h_0", "grad_c_0")
-    + tuple(f"grad_{name}" for name in WEIGHTS)
+    *("lengths", "input", "h_0", "c_0", *WEIGHTS, "output", "h_n", "c_n", "cells", "kept"),
+    *("grad_output", "grad_h_n", "grad_c_n", "grad_cells", "grad_input", "grad_h_0", "grad_c_0"),
+    *(f"grad_{name}" for name in WEIGHTS),
 )
 
 
@@ -39,7 +39,7 @@ class Scan(ctypes.Structure):
     """One layer, one direction, all time steps: ``struct GatedrnnScan``."""
 
     _fields_ = (
-        [(name, c_int64) for name in ("dtype", "cell", "gate", "steps", "batch", "inputs", "hidden", "recurrent")]
+        [(name, c_int64) for name in ("dtype", "cell", "gate", "steps", "batch", "inputs", "hidden", "recurrent")]  # type: ignore[assignment]
         + [(name, c_int64) for name in ("reverse", "threads", "segment", "kept_size", "coefficient_count")]
         + [("coefficients", c_void_p), ("odds", c_double)]
         + [("input_strides", c_int64 * 3), ("grad_output_strides", c_int64 * 2), ("grad_cells_strides", c_int64 * 2)]
@@ -47,13 +47,13 @@ class Scan(ctypes.Structure):
     )
 
 
-class Unavailable(RuntimeError):
+class UnavailableError(RuntimeError):
     """The native library cannot be used here; the text says why."""
 
 
 @lru_cache(maxsize=1)
 def load() -> ctypes.CDLL:
-    """The library, or Unavailable with the reason."""
+    """The library, or UnavailableError with the reason."""
     name = "libgatedrnn_cpu" + (".dylib" if sys.platform == "darwin" else ".so")
     # An editable install keeps what was built apart from the sources; the package's path names both places.
     folders = [Path(folder) for folder in sys.modules[__package__].__path__]
@@ -61,14 +61,14 @@ def load() -> ctypes.CDLL:
     if chosen := os.environ.get("GATEDRNN_CPU_LIBRARY"):  # another build of it, such as the sanitizers'
         files = [Path(chosen)]
     if not files:
-        raise Unavailable(f"{name} was not built: no C++ compiler was found when the package was installed")
+        raise UnavailableError(f"{name} was not built: no C++ compiler was found when the package was installed")
     try:
         library = ctypes.CDLL(str(files[0]))
     except OSError as error:
-        raise Unavailable(f"{files[0]} could not be loaded: {error}") from error
+        raise UnavailableError(f"{files[0]} could not be loaded: {error}") from error
     library.gatedrnn_abi.restype = c_int64
     if library.gatedrnn_abi() != ABI:
-        raise Unavailable(f"{files[0]} belongs to another version of the package; install the package again")
+        raise UnavailableError(f"{files[0]} belongs to another version of the package; install the package again")
     for function, restype, argtypes in (
         (library.gatedrnn_forward, c_int, (ctypes.POINTER(Scan),)),
         (library.gatedrnn_backward, c_int, (ctypes.POINTER(Scan),)),
@@ -81,7 +81,7 @@ def load() -> ctypes.CDLL:
     ):
         function.restype, function.argtypes = restype, argtypes
     if library.gatedrnn_isa() is None:
-        raise Unavailable(library.gatedrnn_error().decode())
+        raise UnavailableError(library.gatedrnn_error().decode())
     return library
 
 
@@ -89,14 +89,14 @@ def reason_missing() -> str | None:
     """Why the library cannot be used, or None if it can."""
     try:
         load()
-    except Unavailable as error:
+    except UnavailableError as error:
         return str(error)
     return None
 
 
 def instruction_set() -> str:
     """The instruction set in use: "baseline", "avx2" or "avx512"."""
-    return load().gatedrnn_isa().decode()
+    return str(load().gatedrnn_isa().decode())
 
 
 def select_instruction_set(name: str | None) -> None:

@@ -81,16 +81,28 @@ def _describe(
     return scan, [numbers, input, *solid]
 
 
-def _check_arguments(input: Tensor, h_0: Tensor, c_0: Tensor | None, weights: Sequence[Tensor | None], lengths: Tensor | None) -> None:
+def _check_arguments(
+    input: Tensor, h_0: Tensor, c_0: Tensor | None, weights: Sequence[Tensor | None], lengths: Tensor | None
+) -> None:
     for tensor in (input, h_0, c_0, *weights):
         if tensor is not None and (tensor.dtype != input.dtype or tensor.device.type != "cpu"):
             raise ValueError(f"all tensors must be {input.dtype} on the CPU, got {tensor.dtype} on {tensor.device}")
     if lengths is not None and (lengths.dtype != torch.int64 or lengths.shape != input.shape[1:2]):
-        raise ValueError(f"lengths must be int64 of shape ({input.shape[1]},), got {lengths.dtype} {tuple(lengths.shape)}")
+        raise ValueError(
+            f"lengths must be int64 of shape ({input.shape[1]},), got {lengths.dtype} {tuple(lengths.shape)}"
+        )
 
 
 def _outputs(
-    input: Tensor, h_0: Tensor, c_0: Tensor | None, weight_ih: Tensor, cell: str, gate: str, keep: bool, recompute: bool, collect: bool
+    input: Tensor,
+    h_0: Tensor,
+    c_0: Tensor | None,
+    weight_ih: Tensor,
+    cell: str,
+    gate: str,
+    keep: bool,
+    recompute: bool,
+    collect: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Room for the results: output, h_n, c_n, cells, kept, threads. Empty where there is nothing to hold."""
     steps, batch = input.shape[0], input.shape[1]
@@ -138,7 +150,17 @@ def scan(
     c_n is empty for a cell without a memory and cells (c at every step) unless ``collect``. ``kept`` is what the
     backward reads, empty unless ``keep``; ``threads`` is the number of threads that its layout belongs to.
     """
-    weights = (weight_ih, weight_hh, bias_ih, bias_hh, weight_hr, weight_ih_aux, weight_hh_aux, bias_ih_aux, bias_hh_aux)
+    weights = (
+        weight_ih,
+        weight_hh,
+        bias_ih,
+        bias_hh,
+        weight_hr,
+        weight_ih_aux,
+        weight_hh_aux,
+        bias_ih_aux,
+        bias_hh_aux,
+    )
     _check_arguments(input, h_0, c_0, weights, lengths)
     results = _outputs(input, h_0, c_0, weight_ih, cell, gate, keep, recompute, collect)
     output, h_n, c_n, cells, kept, threads = results
@@ -158,8 +180,9 @@ def scan(
 
 
 @scan.register_fake
-def _(
-    input, h_0, c_0, weight_ih, weight_hh, bias_ih, bias_hh, weight_hr, weight_ih_aux, weight_hh_aux, bias_ih_aux, bias_hh_aux,
+def _(  # type: ignore[no-untyped-def]
+    input, h_0, c_0, weight_ih, weight_hh, bias_ih, bias_hh, weight_hr,
+    weight_ih_aux, weight_hh_aux, bias_ih_aux, bias_hh_aux,
     lengths, cell, gate, coefficients, beta, reverse, keep, recompute, collect,
 ):  # fmt: skip
     return _outputs(input, h_0, c_0, weight_ih, cell, gate, keep, recompute, collect)
@@ -199,7 +222,17 @@ def scan_backward(
 
     Empty where the argument is None, and for the input unless ``input_gradient``.
     """
-    weights = (weight_ih, weight_hh, bias_ih, bias_hh, weight_hr, weight_ih_aux, weight_hh_aux, bias_ih_aux, bias_hh_aux)
+    weights = (
+        weight_ih,
+        weight_hh,
+        bias_ih,
+        bias_hh,
+        weight_hr,
+        weight_ih_aux,
+        weight_hh_aux,
+        bias_ih_aux,
+        bias_hh_aux,
+    )
     gradients = _gradients(input, h_0, c_0, weights, input_gradient)
     if output.numel() == 0:
         for gradient in gradients:
@@ -213,18 +246,18 @@ def scan_backward(
     )
     described.kept_size = kept.numel()
     _fill(described, output=output, kept=kept)
-    given = []
+    alive = []  # until the library has read them
     for name, gradient in (("output", grad_output), ("cells", grad_cells)):
         if gradient is not None and gradient.numel():
-            gradient = gradient if gradient.stride(-1) == 1 else gradient.contiguous()
-            getattr(described, f"grad_{name}_strides")[:] = gradient.stride()[:2]
-            _fill(described, **{f"grad_{name}": gradient})
-            given.append(gradient)
+            rows = gradient if gradient.stride(-1) == 1 else gradient.contiguous()
+            getattr(described, f"grad_{name}_strides")[:] = rows.stride()[:2]
+            _fill(described, **{f"grad_{name}": rows})
+            alive.append(rows)
     for name, gradient in (("h_n", grad_h_n), ("c_n", grad_c_n)):
         if gradient is not None and gradient.numel():
-            gradient = gradient.contiguous()
-            _fill(described, **{f"grad_{name}": gradient})
-            given.append(gradient)
+            solid = gradient.contiguous()
+            _fill(described, **{f"grad_{name}": solid})
+            alive.append(solid)
     names = ("input", "h_0", "c_0", *library.WEIGHTS)
     _fill(described, **{f"grad_{name}": gradient for name, gradient in zip(names, gradients, strict=True)})
     library.backward(described)
@@ -233,20 +266,31 @@ def scan_backward(
 
 def _gradients(
     input: Tensor, h_0: Tensor, c_0: Tensor | None, weights: Sequence[Tensor | None], input_gradient: bool
-) -> Any:
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     def room(tensor: Tensor | None) -> Tensor:
         return input.new_empty(tensor.shape if tensor is not None else (0,))
 
-    return (room(input if input_gradient else None), room(h_0), room(c_0), *(room(w) for w in weights))
+    return (room(input if input_gradient else None), room(h_0), room(c_0), *(room(w) for w in weights))  # type: ignore[return-value]
 
 
 @scan_backward.register_fake
-def _(
+def _(  # type: ignore[no-untyped-def]
     grad_output, grad_h_n, grad_c_n, grad_cells,
-    input, h_0, c_0, weight_ih, weight_hh, bias_ih, bias_hh, weight_hr, weight_ih_aux, weight_hh_aux, bias_ih_aux, bias_hh_aux,
+    input, h_0, c_0, weight_ih, weight_hh, bias_ih, bias_hh, weight_hr,
+    weight_ih_aux, weight_hh_aux, bias_ih_aux, bias_hh_aux,
     lengths, output, kept, threads, cell, gate, coefficients, beta, reverse, recompute, input_gradient,
 ):  # fmt: skip
-    weights = (weight_ih, weight_hh, bias_ih, bias_hh, weight_hr, weight_ih_aux, weight_hh_aux, bias_ih_aux, bias_hh_aux)
+    weights = (
+        weight_ih,
+        weight_hh,
+        bias_ih,
+        bias_hh,
+        weight_hr,
+        weight_ih_aux,
+        weight_hh_aux,
+        bias_ih_aux,
+        bias_hh_aux,
+    )
     return _gradients(input, h_0, c_0, weights, input_gradient)
 
 
@@ -308,18 +352,30 @@ def _backward_gradient(ctx: Any, *outer: Tensor | None) -> tuple[Any, ...]:
         results = _reference(
             input, h_0, c_0, named, lengths, ctx.cell, ctx.gate, ctx.coefficients, ctx.beta, ctx.reverse
         )
-        pairs = [(r, g) for r, g in zip((results[0], results[1], results[2], results[3]), given, strict=True) if r is not None and g is not None and g.numel()]
+        pairs = [
+            (r, g)
+            for r, g in zip((results[0], results[1], results[2], results[3]), given, strict=True)
+            if r is not None and g is not None and g.numel()
+        ]
         roots = [t for t in views[4:] if t is not None]
         if not pairs:
             return (None,) * (4 + _TENSORS + _OPTIONS)
-        first = torch.autograd.grad([r for r, _ in pairs], roots, [g for _, g in pairs], create_graph=True, allow_unused=True)
+        first = torch.autograd.grad(
+            [r for r, _ in pairs], roots, [g for _, g in pairs], create_graph=True, allow_unused=True
+        )
         of_root = iter(first)
         by_place = [next(of_root) if t is not None else None for t in views[4:]]
-        chosen = [(f, o) for f, o in zip(by_place, outer, strict=True) if f is not None and f.requires_grad and o is not None and o.numel()]
+        chosen = [
+            (f, o)
+            for f, o in zip(by_place, outer, strict=True)
+            if f is not None and f.requires_grad and o is not None and o.numel()
+        ]
         if not chosen:
             return (None,) * (4 + _TENSORS + _OPTIONS)
         leaves = [t for t in views if t is not None]
-        second = torch.autograd.grad([f for f, _ in chosen], leaves, [o for _, o in chosen], create_graph=create_graph, allow_unused=True)
+        second = torch.autograd.grad(
+            [f for f, _ in chosen], leaves, [o for _, o in chosen], create_graph=create_graph, allow_unused=True
+        )
     of_leaf = iter(second)
     gradients = [next(of_leaf) if t is not None else None for t in views]
     return (*gradients, *(None,) * _OPTIONS)
