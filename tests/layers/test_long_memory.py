@@ -50,10 +50,10 @@ def test_rise_and_decay_over_a_hundred_thousand_steps(gate: str) -> None:
     assert 1 - decay == pytest.approx(-math.expm1(-n / 1e7), rel=0.2)  # and it does decay
 
 
+@pytest.mark.parametrize("n", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("mode", ["bfloat16", "autocast"])
 @pytest.mark.parametrize("gate", GATE_PARAMETERS)
-def test_16_bit_layers_decay_at_the_time_scale_of_the_rounded_bias(gate: str, mode: str) -> None:
-    n = 100_000
+def test_16_bit_layers_decay_at_the_time_scale_of_the_rounded_bias(gate: str, mode: str, n: int) -> None:
     dtype = torch.bfloat16 if mode == "bfloat16" else torch.float32
     layer = layer_with(gate, [1e-6], dtype)
     scale = gatedrnn.time_scales(layer)["l0"].item()
