@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ from tests.layers.tolerances import SIGMAS
 @pytest.mark.parametrize("gate", GATES)
 def test_start(gate: str) -> None:
     torch.manual_seed(0)
-    layer = gatedrnn.FastGRNN(30, 50, 2, bidirectional=True, forget_gate=gate, dtype=torch.float64)
+    layer: Any = gatedrnn.FastGRNN(30, 50, 2, bidirectional=True, forget_gate=gate, dtype=torch.float64)
     for name, parameter in layer.named_parameters():
         letter = name.rsplit("_l", 1)[0]
         if letter in ("W", "U", "W_aux", "U_aux"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -12,7 +13,7 @@ import gatedrnn
 
 def test_by_hand() -> None:
     """One unit, numbers worked out with math: the reset acts after the product, its bias inside."""
-    cell = gatedrnn.GRUCell(1, 1, forget_gate="fast", dtype=torch.float64)
+    cell: Any = gatedrnn.GRUCell(1, 1, forget_gate="fast", dtype=torch.float64)
     with torch.no_grad():
         cell.weight_ih.copy_(torch.tensor([[0.3], [-0.7], [1.1]]))
         cell.weight_hh.copy_(torch.tensor([[-0.2], [0.9], [0.5]]))
@@ -34,7 +35,7 @@ def test_by_hand() -> None:
 def test_the_state_is_bounded_by_one() -> None:
     for gate in gatedrnn.gates.GATES:
         torch.manual_seed(0)
-        layer = gatedrnn.GRU(3, 8, forget_gate=gate)
+        layer: Any = gatedrnn.GRU(3, 8, forget_gate=gate)
         with torch.no_grad():
             for parameter in layer.parameters():
                 parameter.mul_(20)

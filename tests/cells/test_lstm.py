@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -22,8 +24,8 @@ def test_row_blocks() -> None:
 def test_tied_is_untied_with_the_input_gate_set_to_the_complement(gate: str) -> None:
     """σ(z_i) = 1−φ(b_f) by its bias, without weights."""
     torch.manual_seed(0)
-    tied = gatedrnn.LSTM(2, 3, tied=True, forget_gate=gate, dtype=torch.float64)
-    untied = gatedrnn.LSTM(2, 3, forget_gate=gate, dtype=torch.float64)
+    tied: Any = gatedrnn.LSTM(2, 3, tied=True, forget_gate=gate, dtype=torch.float64)
+    untied: Any = gatedrnn.LSTM(2, 3, forget_gate=gate, dtype=torch.float64)
     with torch.no_grad():
         for name, parameter in tied.named_parameters():
             if parameter.dim() > 1 and "aux" in name:
@@ -49,7 +51,7 @@ def test_tied_is_untied_with_the_input_gate_set_to_the_complement(gate: str) -> 
 @pytest.mark.parametrize("gate", GATES)
 def test_a_forgetting_so_slow_that_f_rounds_to_one_still_moves(gate: str, tied: bool) -> None:
     """One step with 1−f = 1e-10 in float32: c changes by 1e-10, and the gradient reaches the forget bias."""
-    cell = gatedrnn.LSTMCell(1, 1, tied=tied, forget_gate=gate)
+    cell: Any = gatedrnn.LSTMCell(1, 1, tied=tied, forget_gate=gate)
     root = resolve(gate).inverse_complement(torch.tensor([1e-10], dtype=torch.float64))
     with torch.no_grad():
         for parameter in cell.parameters():
@@ -71,7 +73,7 @@ def test_a_forgetting_so_slow_that_f_rounds_to_one_still_moves(gate: str, tied: 
 def test_extreme_preactivations_are_finite(gate: str) -> None:
     """Values and gradients, also where sinh overflows."""
     for scale in (1e2, 1e20, 1e38):
-        cell = gatedrnn.LSTMCell(1, 2, forget_gate=gate)
+        cell: Any = gatedrnn.LSTMCell(1, 2, forget_gate=gate)
         with torch.no_grad():
             for sign, bias in ((1, cell.bias_ih), (-1, cell.bias_hh)):
                 bias.copy_(torch.tensor([sign * scale / 4] * 4 + [scale, -scale, scale / 2, -scale / 2]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -12,7 +14,7 @@ from gatedrnn.gates import GATES
 @pytest.mark.parametrize("gate", GATES)
 def test_convex_combination(gate: str) -> None:
     torch.manual_seed(0)
-    cell = gatedrnn.MinimalRNNCell(2, 6, forget_gate=gate, dtype=torch.float64)
+    cell: Any = gatedrnn.MinimalRNNCell(2, 6, forget_gate=gate, dtype=torch.float64)
     x, h = torch.randn(5, 2, dtype=torch.float64), torch.randn(5, 6, dtype=torch.float64)
     z = torch.tanh(x @ cell.W.T + cell.b_z)
     new = cell(x, h)

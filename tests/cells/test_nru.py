@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -29,7 +30,7 @@ def test_parameter_counts(sizes: tuple[int, ...], count: int) -> None:
 
 def test_a_step_by_hand() -> None:
     """H = 1, M = 2, K = 2, s = 2, Python numbers only."""
-    cell = gatedrnn.NRUCell(1, 1, memory_size=2, heads=2, dtype=torch.float64)
+    cell: Any = gatedrnn.NRUCell(1, 1, memory_size=2, heads=2, dtype=torch.float64)
     with torch.no_grad():
         for index, parameter in enumerate(cell.parameters()):
             values = torch.arange(parameter.numel(), dtype=torch.float64) * 0.37 + index
@@ -63,7 +64,7 @@ def test_a_step_by_hand() -> None:
 def test_starts_as_torch_linear() -> None:
     """U(±1/√fan_in), weights and biases."""
     torch.manual_seed(0)
-    layer = gatedrnn.NRU(4, 60, memory_size=36, heads=4)
+    layer: Any = gatedrnn.NRU(4, 60, memory_size=36, heads=4)
     for name, parameter in layer.named_parameters():
         fan_in = layer.get_parameter("W" + name[1:]).shape[1]
         bound = 1 / math.sqrt(fan_in)
@@ -75,7 +76,7 @@ def test_starts_as_torch_linear() -> None:
 
 def test_the_heads_do_not_see_the_input() -> None:
     """With the hidden state cut off, the memory does not depend on x."""
-    layer = gatedrnn.NRU(2, 3, memory_size=8, heads=2)
+    layer: Any = gatedrnn.NRU(2, 3, memory_size=8, heads=2)
     torch.nn.init.constant_(layer.W_h_l0, 0.0)
     first, second = (layer(torch.randn(4, 1, 2))[1][1] for _ in range(2))
     assert torch.equal(first, second)
@@ -86,7 +87,7 @@ def test_the_heads_do_not_see_the_input() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
 def test_directions_have_norm_one_at_any_size(exponent: int, dtype: torch.dtype) -> None:
     """The fifth powers of what the outer product gives may leave float32; its norm may not."""
-    cell = gatedrnn.NRUCell(1, 2, memory_size=8, heads=2, dtype=dtype)
+    cell: Any = gatedrnn.NRUCell(1, 2, memory_size=8, heads=2, dtype=dtype)
     with torch.no_grad():
         for parameter in cell.parameters():
             parameter.zero_()
@@ -106,7 +107,7 @@ def test_directions_have_norm_one_at_any_size(exponent: int, dtype: torch.dtype)
 @pytest.mark.parametrize("bias", [True, False])
 def test_gradients_at_a_zero_direction_are_finite(bias: bool) -> None:
     """Without bias and state the outer product is zero, and so is its norm."""
-    layer = gatedrnn.NRU(2, 3, memory_size=8, heads=2, bias=bias, dtype=torch.float64)
+    layer: Any = gatedrnn.NRU(2, 3, memory_size=8, heads=2, bias=bias, dtype=torch.float64)
     x = torch.zeros(4, 2, 2, dtype=torch.float64, requires_grad=True)
     output, (_, m) = layer(x)
     (output.sum() + m.sum()).backward()

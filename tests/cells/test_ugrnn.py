@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -11,7 +13,7 @@ from gatedrnn.gates import GATES
 
 @pytest.mark.parametrize("gate", GATES)
 def test_an_open_gate_keeps_and_a_closed_one_takes_the_candidate(gate: str) -> None:
-    cell = gatedrnn.UGRNNCell(1, 2, forget_gate=gate, dtype=torch.float64)
+    cell: Any = gatedrnn.UGRNNCell(1, 2, forget_gate=gate, dtype=torch.float64)
     with torch.no_grad():
         cell.weight_ih[:2] = cell.weight_hh[:2] = 0
         cell.bias_hh[:2] = 0

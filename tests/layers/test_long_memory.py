@@ -20,7 +20,7 @@ GATE_PARAMETERS = [
 
 def layer_with(gate: str, complements: list[float], dtype: torch.dtype = torch.float32, **keywords: Any) -> Any:
     """A tied LSTM without weights, one unit per complement: z is the bias, whatever the input."""
-    layer = gatedrnn.LSTM(1, len(complements), tied=True, forget_gate=gate, dtype=dtype, **keywords)
+    layer: Any = gatedrnn.LSTM(1, len(complements), tied=True, forget_gate=gate, dtype=dtype, **keywords)
     roots = resolve(gate).inverse_complement(torch.tensor(complements, dtype=torch.float64))
     with torch.no_grad():
         for parameter in layer.parameters():

@@ -14,7 +14,7 @@ import gatedrnn
 from tests.cells.cases import AUX_CASES, CELL_CASES, Case, as_argument, as_tuple, random_state, spread
 from tests.layers.tolerances import REGROUPED, assert_close
 
-I, H, T, B = 3, 4, 4, 2  # noqa: E741
+I, H, T, B = 3, 4, 3, 2  # noqa: E741
 DOUBLE = torch.float64
 # torch's own use of what it deprecates: jvp rules are TorchScript, export and Inductor read old attributes.
 pytestmark = [
@@ -56,9 +56,9 @@ def test_compile(case: Case) -> None:
 
 
 def test_compile_with_everything() -> None:
-    layer, x = made(Case("lstm", "refine"), bidirectional=True, proj_size=2)
+    layer, x = made(Case("lstm", "refine"), proj_size=2)
     state = tuple(random_state(layer, B))
-    same_when_compiled(layer, x, "aot_eager", hx=state, lengths=torch.tensor([2, 4]), return_states="gates")
+    same_when_compiled(layer, x, "aot_eager", hx=state, lengths=torch.tensor([2, 3]), return_states="gates")
 
 
 @pytest.mark.slow
@@ -78,9 +78,9 @@ def test_export(case: Case) -> None:
 
 def test_export_with_state_and_lengths() -> None:
     layer, x = made(Case("lstm", "fast"), bidirectional=True)
-    arguments = (x, random_state(layer, B), torch.tensor([2, 4]))
+    arguments = (x, random_state(layer, B), torch.tensor([2, 3]))
     program = torch.export.export(layer, arguments).module()
-    other = (torch.randn_like(x), random_state(layer, B, seed=8), torch.tensor([4, 1]))
+    other = (torch.randn_like(x), random_state(layer, B, seed=8), torch.tensor([3, 1]))
     assert_close(program(*other), layer(*other), REGROUPED, DOUBLE)
 
 
@@ -101,9 +101,7 @@ def test_vmap_over_an_ensemble(case: Case) -> None:
     def loss(p: Any, b: Any) -> Any:
         return output(p, b).pow(2).sum()
 
-    assert_close(
-        vmap(output)(parameters, buffers), torch.stack([m(x)[0] for m in members]), REGROUPED, DOUBLE
-    )
+    assert_close(vmap(output)(parameters, buffers), torch.stack([m(x)[0] for m in members]), REGROUPED, DOUBLE)
     slopes = vmap(grad(loss))(parameters, buffers)
     for k, member in enumerate(members):
         expected = torch.autograd.grad(member(x)[0].pow(2).sum(), list(member.parameters()))
@@ -129,7 +127,7 @@ def test_forward_mode_agrees_with_reverse_mode(case: Case) -> None:
     torch.manual_seed(1)
     primals = (x, parameters, *state)
     tangents = torch.utils._pytree.tree_map(torch.randn_like, primals)
-    value, change = jvp(function, primals, tangents)
+    value, change, *_ = jvp(function, primals, tangents)
     assert_close(value, layer(x, as_argument(state))[0], REGROUPED, DOUBLE)
     weight = torch.randn_like(value)
     slopes = grad(lambda *p: (function(*p) * weight).sum(), argnums=tuple(range(len(primals))))(*primals)

@@ -118,7 +118,9 @@ class RecurrentLayer(nn.Module):
         """Draw all parameters anew, under the same seed those of torch.nn."""
         layers = self.weights_by_layer()
         reset(self.cell, self.forget_gate, self.forget_init, list(layers.values()), self.hidden_size)
-        write_back(self, {f"{name}_{key}": weight for key, weights in layers.items() for name, weight in weights.items()})
+        write_back(
+            self, {f"{name}_{key}": weight for key, weights in layers.items() for name, weight in weights.items()}
+        )
 
     def forward(
         self,
