@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -38,7 +40,7 @@ def picky(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("picky")
 def test_auto_takes_the_first_that_serves() -> None:
-    layer = gatedrnn.LSTM(2, 3)
+    layer: Any = gatedrnn.LSTM(2, 3)
     short, long = torch.randn(3, 1, 2), torch.randn(4, 1, 2)
     assert layer(short)[0].min() > 50
     assert layer(long)[0].max() < 50
@@ -54,7 +56,7 @@ def test_auto_takes_the_first_that_serves() -> None:
 
 @pytest.mark.usefixtures("picky")
 def test_an_engine_asked_for_runs_or_raises() -> None:
-    layer = gatedrnn.LSTM(2, 3, engine="picky")
+    layer: Any = gatedrnn.LSTM(2, 3, engine="picky")
     assert layer(torch.randn(3, 1, 2))[0].min() > 50
     with pytest.raises(RuntimeError, match="'picky' cannot run this: more than 3 steps"):
         layer(torch.randn(4, 1, 2))

@@ -82,7 +82,7 @@ def _preactivations(case: Case) -> Any:
 def gradients(result: ScanResult, leaves: list[Tensor]) -> Any:
     tensors = [result.output, *result.state, *(result.collected[k] for k in sorted(result.collected))]
     generator = torch.Generator().manual_seed(5)
-    loss = sum((t * torch.randn(t.shape, generator=generator, dtype=t.dtype)).sum() for t in tensors)
+    loss: Any = sum((t * torch.randn(t.shape, generator=generator, dtype=t.dtype)).sum() for t in tensors)
     return torch.autograd.grad(loss, leaves)
 
 
@@ -109,7 +109,7 @@ def test_full_sequence_is_chunks_is_single_steps(case: Case) -> None:
     """With carried state, values and gradients."""
     layer, step = case.layer(I, H), case.step(I, H)
     spread(layer)
-    step.load_state_dict(dict(by_layer(layer)["l0"]))
+    step.load_state_dict(by_layer(layer)["l0"])
     torch.manual_seed(0)
     x = torch.randn(T, B, I, dtype=torch.float64, requires_grad=True)
     start = tuple(s.requires_grad_() for s in state_of(layer, B))
@@ -203,7 +203,7 @@ def live_bytes(layer: Any, steps: int) -> int:
     x = torch.randn(steps, 1, layer.input_size, requires_grad=True)
     with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as measured:
         result = layer(x)
-    kept = sum(event.self_cpu_memory_usage for event in measured.events())
+    kept: int = sum(event.self_cpu_memory_usage for event in measured.events())
     del result
     return kept
 

@@ -37,10 +37,9 @@ def made(case: Case, **keywords: Any) -> tuple[Any, Tensor]:
 # --- input forms and states on request -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("what", [True, "gates"])
 @pytest.mark.parametrize("form", ["plain", "batch_first", "lengths", "unbatched", "packed", "packed_batch_first"])
 @pytest.mark.parametrize("case", AUX_CASES, ids=str)
-def test_return_states_in_every_form(case: Case, form: str, what: Any) -> None:
+def test_return_states_in_every_form(case: Case, form: str) -> None:
     """Contents and shapes (L·D, T, B, size); T and B exchanged with batch_first; padded for a PackedSequence."""
     batch_first = "batch_first" in form
     options: dict[str, Any] = {"proj_size": 2} if case.cell == "lstm" else {}
@@ -49,11 +48,9 @@ def test_return_states_in_every_form(case: Case, form: str, what: Any) -> None:
     lengths = LENGTHS if form in ("lengths", "packed", "packed_batch_first") else None
     expected = run_layer(case.equation(), case.states, by_layer(layer), x, state, lengths)
     output_e, state_e, collected_e = expected
-    if what is True:
-        collected_e = {name: collected_e[name] for name in case.states}
 
     given: Any = x.transpose(0, 1) if batch_first else x
-    keywords: dict[str, Any] = {"return_states": what}
+    keywords: dict[str, Any] = {"return_states": "gates"}
     if form == "unbatched":
         given, state = x[:, 1], tuple(s[:, 1] for s in state)
         output_e, state_e = output_e[:, 1], tuple(s[:, 1] for s in state_e)
@@ -70,8 +67,11 @@ def test_return_states_in_every_form(case: Case, form: str, what: Any) -> None:
         output = output.transpose(0, 1)
         collected = {name: c.transpose(1, 2) for name, c in collected.items()}
     assert_close((output, as_tuple(final), collected), (output_e, state_e, collected_e), EQUATIONS, DOUBLE)
-    result = layer(given, as_argument(state), **{**keywords, "return_states": False})
-    assert len(result) == 2
+    states = {name: collected[name] for name in case.states}
+    fewer = layer(given, as_argument(state), **{**keywords, "return_states": True})[2]
+    fewer = {name: c.transpose(1, 2) if batch_first else c for name, c in fewer.items()}
+    torch.testing.assert_close(fewer, states, rtol=0, atol=0)
+    assert len(layer(given, as_argument(state), **{**keywords, "return_states": False})) == 2
 
 
 @pytest.mark.parametrize("case", CELL_CASES, ids=str)
@@ -88,7 +88,7 @@ def test_lengths_may_be_lists_tensors_of_any_integer_type_or_full(case: Case) ->
 
 
 def test_states_carry_gradients() -> None:
-    layer = gatedrnn.LSTM(I, H, forget_gate="fast")
+    layer: Any = gatedrnn.LSTM(I, H, forget_gate="fast")
     _, _, collected = layer(torch.randn(T, B, I), return_states="gates")
     for name in ("h", "c", "forget", "input", "output"):
         (slope,) = torch.autograd.grad(collected[name].sum(), layer.weight_ih_l0, retain_graph=True)
@@ -232,7 +232,7 @@ def test_weight_norm_and_spectral_norm(kind: str) -> None:
 
 
 def test_dtype_moves_and_frozen_parameters() -> None:
-    layer = gatedrnn.LSTM(I, H, 2, forget_gate="fast")
+    layer: Any = gatedrnn.LSTM(I, H, 2, forget_gate="fast")
     x = torch.randn(T, B, I, dtype=DOUBLE)
     single = layer(x.float())[0]
     layer.to(DOUBLE)
@@ -258,7 +258,7 @@ def test_backward_in_eval_mode(case: Case) -> None:
 
 
 def test_repr_shows_what_is_not_default() -> None:
-    layer = gatedrnn.LSTM(
+    layer: Any = gatedrnn.LSTM(
         I,
         H,
         2,
@@ -333,7 +333,7 @@ def test_drop_connect_law(recompute: bool) -> None:
     """The share of zeros, a mask of its own for each layer and direction, and the same mask when computed again."""
     p, size = 0.3, 40
     torch.manual_seed(0)
-    layer = gatedrnn.LSTM(size, size, 2, bidirectional=True, weight_dropout=p, recompute=recompute, dtype=DOUBLE)
+    layer: Any = gatedrnn.LSTM(size, size, 2, bidirectional=True, weight_dropout=p, recompute=recompute, dtype=DOUBLE)
     layer(torch.randn(T, 2, size, dtype=DOUBLE))[0].sum().backward()
     masks = [p.grad == 0 for name, p in layer.named_parameters() if "weight_hh" in name]
     n = masks[0].numel()
@@ -345,11 +345,12 @@ def test_drop_connect_law(recompute: bool) -> None:
 
 
 def test_drop_connect_extremes() -> None:
-    layer = gatedrnn.GRU(I, H, weight_dropout=1.0)
+    layer: Any = gatedrnn.GRU(I, H, weight_dropout=1.0)
     x = torch.randn(T, B, I)
     zeroed = copy.deepcopy(layer).eval()
     nn.init.zeros_(zeroed.weight_hh_l0)
     torch.testing.assert_close(layer(x)[0], zeroed(x)[0])
+    bad: Any
     for bad in (-0.1, 1.1, float("nan"), "half", True):
         with pytest.raises(ValueError, match="weight_dropout should be a number in range"):
             gatedrnn.GRU(I, H, weight_dropout=bad)

@@ -140,7 +140,7 @@ def test_arguments_without_meaning_are_refused(name: str) -> None:
             with pytest.raises(TypeError, match=argument):
                 kind(I, H, **{argument: "fast"})
             with pytest.raises(TypeError, match=argument):
-                STEPS[name](I, H, **{argument: "fast"})  # type: ignore[call-arg,arg-type]
+                STEPS[name](I, H, **{argument: "fast"})  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="heads" if name != "nru" else "beta"):
         kind(I, H, **{"heads" if name != "nru" else "beta": 2})
     with pytest.raises(ValueError, match="unknown engine 'warp'"):
@@ -162,7 +162,7 @@ def test_nru_needs_a_square(memory_size: int, heads: int, message: str) -> None:
 
 
 def test_errors_leave_the_layer_usable() -> None:
-    layer = gatedrnn.LSTM(I, H)
+    layer: Any = gatedrnn.LSTM(I, H)
     with pytest.raises(RuntimeError, match="got 7"):
         layer(torch.zeros(T, B, 7))
     assert layer(torch.zeros(T, B, I))[0].shape == (T, B, H)

@@ -14,7 +14,7 @@ from gatedrnn.gates import GATES
 from tests.cells.equations import PHI, sigma
 from tests.layers.tolerances import BIAS, TORCH, assert_close
 
-KINDS = {nn.LSTM: gatedrnn.LSTM, nn.GRU: gatedrnn.GRU}
+KINDS: dict[Any, Any] = {nn.LSTM: gatedrnn.LSTM, nn.GRU: gatedrnn.GRU}
 # torch names its own kernel; ours has no such kernel to name.
 pytestmark = pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")
 
@@ -54,7 +54,7 @@ def test_nested_models_keep_parameters_sharing_and_modes() -> None:
     assert all(converted[name] is parameters[name] for name in parameters)
     assert list(model.state_dict()) == list(state)
     assert_close(dict(model.state_dict()), dict(state), TORCH, torch.float32)
-    layer = model.encoder[1]
+    layer: Any = model.encoder[1]
     assert (layer.num_layers, layer.batch_first, layer.dropout) == (2, True, 0.5)
     assert layer.forget_gate == gatedrnn.gates.Fast()
     assert model.heads["a"].proj_size == 2
@@ -85,8 +85,8 @@ def test_another_gate_changes_outputs() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_model_itself_may_be_a_layer(kind: type[nn.Module], bidirectional: bool) -> None:
     layer = kind(3, 4, 2, bidirectional=bidirectional, dtype=torch.float64)
-    converted = gatedrnn.convert(layer, forget_gate="fast")
-    assert type(converted) is KINDS[kind]  # type: ignore[index]
+    converted: Any = gatedrnn.convert(layer, forget_gate="fast")
+    assert type(converted) is KINDS[kind]
     assert [id(p) for p in converted.parameters()] == [id(p) for p in layer.parameters()]
     assert not converted.eval().training
 
@@ -102,7 +102,7 @@ def test_an_optimiser_goes_on_working() -> None:
         loss = (model(x)[0] - 0.3).pow(2).mean()
         loss.backward()
         optimiser.step()
-        return loss.item()
+        return float(loss)
 
     first = update()
     gatedrnn.convert(model, forget_gate="fast")
@@ -133,7 +133,8 @@ def test_match_moves_the_forget_bias_and_nothing_else(gate: str, kind: type[nn.M
             old, new = (value + before[other]).double()[4:8], (after[name] + after[other]).detach().double()[4:8]
             aux = []
             if gate == "refine":
-                aux = [sum(after[name.replace("_l", "_aux_l").replace("_ih", s)] for s in ("_ih", "_hh")).double()]
+                aux_name = name.replace("_l", "_aux_l")
+                aux = [(after[aux_name] + after[aux_name.replace("_ih", "_hh")]).double()]
             assert_close(PHI[gate](new, *aux), sigma(old), {torch.float64: BIAS[dtype]}, torch.float64)
             assert torch.equal(torch.cat([value[:4], value[8:]]), torch.cat([after[name][:4], after[name][8:]]))
             changed += not torch.equal(value[4:8], after[name][4:8])
@@ -145,7 +146,7 @@ def test_match_moves_the_forget_bias_and_nothing_else(gate: str, kind: type[nn.M
 
 def test_match_keeps_time_scales() -> None:
     torch.manual_seed(0)
-    layer = nn.LSTM(3, 4, dtype=torch.float64)
+    layer: Any = nn.LSTM(3, 4, dtype=torch.float64)
     with torch.no_grad():
         layer.bias_ih_l0[4:8] = torch.tensor([0.0, 2.0, 8.0, -3.0])
     before = gatedrnn.time_scales(layer)
@@ -178,7 +179,7 @@ def test_parameters_tied_inside_a_layer_stay_tied() -> None:
     layer.bias_ih_l1, layer.bias_hh_l1 = layer.bias_ih_l0, layer.bias_hh_l0
     x = torch.randn(5, 2, 4)
     expected = layer(x)[0]
-    converted = gatedrnn.convert(layer, "sigmoid")
+    converted: Any = gatedrnn.convert(layer, "sigmoid")
     assert converted.weight_hh_l1 is converted.weight_hh_l0 is layer.weight_hh_l0
     assert_close(converted(x)[0], expected, TORCH, torch.float32)
     scales = gatedrnn.time_scales(layer)
@@ -190,7 +191,7 @@ def test_parameters_shared_by_two_layers_are_moved_once() -> None:
     model = nn.ModuleList([nn.LSTM(3, 4), nn.LSTM(3, 4)])
     for name, parameter in list(model[0].named_parameters()):
         setattr(model[1], name, parameter)
-    scales = gatedrnn.time_scales(model[0])  # type: ignore[arg-type]
+    scales = gatedrnn.time_scales(model[0])
     gatedrnn.convert(model, "softsign", match="bias")
     for layer in model:
         torch.testing.assert_close(gatedrnn.time_scales(layer), scales, rtol=1e-4, atol=0)
@@ -199,7 +200,7 @@ def test_parameters_shared_by_two_layers_are_moved_once() -> None:
 def test_requires_grad_device_and_dtype_are_kept() -> None:
     layer = nn.LSTM(3, 4, dtype=torch.bfloat16).requires_grad_(False)
     layer.bias_hh_l0.requires_grad_()
-    converted = gatedrnn.convert(layer, "fast", match="bias")
+    converted: Any = gatedrnn.convert(layer, "fast", match="bias")
     assert [n for n, p in converted.named_parameters() if p.requires_grad] == ["bias_hh_l0"]
     assert all(p.dtype == torch.bfloat16 for p in converted.parameters())
     assert all(p.is_meta for p in gatedrnn.convert(nn.GRU(3, 4, device="meta"), "refine").parameters())
@@ -248,7 +249,7 @@ def test_what_would_be_lost_is_refused_by_name_and_nothing_changes(make: str) ->
 
 
 def test_bad_arguments() -> None:
-    model = nn.Sequential(nn.LSTM(3, 4, bias=False))
+    model: Any = nn.Sequential(nn.LSTM(3, 4, bias=False))
     with pytest.raises(ValueError, match=r"^0: .*bias=False"):
         gatedrnn.convert(model, "fast", match="bias")
     with pytest.raises(ValueError, match="'weights'"):

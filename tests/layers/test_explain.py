@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import nn
@@ -32,7 +34,7 @@ def test_text(case: Case, engine: str) -> None:
 
 def test_no_side_effects() -> None:
     """No numbers drawn, DropConnect included; batch_first is understood."""
-    layer = gatedrnn.LSTM(I, H, weight_dropout=0.5, batch_first=True)
+    layer: Any = gatedrnn.LSTM(I, H, weight_dropout=0.5, batch_first=True)
     before = torch.get_rng_state()
     gatedrnn.explain(layer, torch.zeros(B, T, I))
     assert torch.equal(torch.get_rng_state(), before)
@@ -40,7 +42,7 @@ def test_no_side_effects() -> None:
 
 
 def test_bad_input() -> None:
-    layer = gatedrnn.LSTM(I, H)
+    layer: Any = gatedrnn.LSTM(I, H)
     with pytest.raises(TypeError, match="LSTM"):
         gatedrnn.explain(nn.LSTM(I, H), torch.zeros(T, B, I))  # type: ignore[arg-type]
     with pytest.raises(RuntimeError, match="Expected 3, got 9"):

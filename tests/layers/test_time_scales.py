@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -34,7 +35,7 @@ def test_value_of_every_layer_and_step(case: Case, value: float) -> None:
 @pytest.mark.parametrize("gate", GATES)
 def test_both_biases_and_both_preactivations_count(gate: str) -> None:
     torch.manual_seed(0)
-    layer = gatedrnn.GRU(I, H, forget_gate=gate, dtype=torch.float64)
+    layer: Any = gatedrnn.GRU(I, H, forget_gate=gate, dtype=torch.float64)
     z = [(layer.bias_ih_l0 + layer.bias_hh_l0)[H : 2 * H]]
     if gate == "refine":
         z.append(layer.bias_ih_aux_l0 + layer.bias_hh_aux_l0)
@@ -57,7 +58,7 @@ def test_layers_of_torch(kind: str) -> None:
 @pytest.mark.parametrize("gate", GATES)
 def test_long_time_scales_are_exact(gate: str) -> None:
     """Far beyond where φ rounds to 1."""
-    layer = gatedrnn.LSTM(1, 3, forget_gate=gate, tied=True)
+    layer: Any = gatedrnn.LSTM(1, 3, forget_gate=gate, tied=True)
     complements = torch.tensor([1e-9, 1e-20, 1e-35], dtype=torch.float64)
     root = resolve(gate).inverse_complement(complements)
     with torch.no_grad():
@@ -74,7 +75,7 @@ def test_long_time_scales_are_exact(gate: str) -> None:
 
 
 def test_16_bit_biases_give_float32() -> None:
-    layer = gatedrnn.LSTM(I, H, dtype=torch.bfloat16, forget_init=Chrono(1000.0))
+    layer: Any = gatedrnn.LSTM(I, H, dtype=torch.bfloat16, forget_init=Chrono(1000.0))
     b = (layer.bias_ih_l0.double() + layer.bias_hh_l0.double())[H : 2 * H].detach()
     scale = gatedrnn.time_scales(layer)["l0"]
     assert scale.dtype == torch.float32
@@ -82,7 +83,7 @@ def test_16_bit_biases_give_float32() -> None:
 
 
 def test_parametrised_biases_count() -> None:
-    layer = gatedrnn.LSTM(I, H, forget_init=Constant(0.9))
+    layer: Any = gatedrnn.LSTM(I, H, forget_init=Constant(0.9))
 
     class Double(nn.Module):
         def forward(self, b: torch.Tensor) -> torch.Tensor:

@@ -18,9 +18,10 @@ def time_scales(layer: nn.Module) -> dict[str, Tensor]:
     ``{"l0": tensor(H), "l0_reverse": …}``, detached, in float32 at least, from the sum of both biases (and the
     auxiliary ones). Takes the layers of this library and torch.nn.LSTM and GRU.
 
-    >>> layer = gatedrnn.LSTM(2, 3, forget_gate="fast", forget_init=gatedrnn.inits.Constant(0.9))
+    >>> init = gatedrnn.inits.Constant(0.99)
+    >>> layer = gatedrnn.LSTM(2, 3, dtype=torch.float64, forget_gate="fast", forget_init=init)
     >>> gatedrnn.time_scales(layer)["l0"]
-    tensor([9.4912, 9.4912, 9.4912])
+    tensor([99.4992, 99.4992, 99.4992], dtype=torch.float64)
     """
     name = type(layer).__name__
     cell, gate, layers = _parts(layer)

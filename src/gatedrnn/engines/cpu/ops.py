@@ -247,15 +247,15 @@ def scan_backward(
     described.kept_size = kept.numel()
     _fill(described, output=output, kept=kept)
     alive = []  # until the library has read them
-    for name, gradient in (("output", grad_output), ("cells", grad_cells)):
-        if gradient is not None and gradient.numel():
-            rows = gradient if gradient.stride(-1) == 1 else gradient.contiguous()
+    for name, incoming in (("output", grad_output), ("cells", grad_cells)):
+        if incoming is not None and incoming.numel():
+            rows = incoming if incoming.stride(-1) == 1 else incoming.contiguous()
             getattr(described, f"grad_{name}_strides")[:] = rows.stride()[:2]
             _fill(described, **{f"grad_{name}": rows})
             alive.append(rows)
-    for name, gradient in (("h_n", grad_h_n), ("c_n", grad_c_n)):
-        if gradient is not None and gradient.numel():
-            solid = gradient.contiguous()
+    for name, incoming in (("h_n", grad_h_n), ("c_n", grad_c_n)):
+        if incoming is not None and incoming.numel():
+            solid = incoming.contiguous()
             _fill(described, **{f"grad_{name}": solid})
             alive.append(solid)
     names = ("input", "h_0", "c_0", *library.WEIGHTS)
