@@ -1,4 +1,4 @@
-"""The command line: ``gatedrnn theory | demo | list``, one file per verb."""
+"""The command line: ``gatedrnn demo | theory | list | bench``, one file per verb."""
 
 from __future__ import annotations
 

@@ -10,13 +10,19 @@ from typing import Annotated, Any
 
 import tyro
 
+from gatedrnn.cli.bench import Bench
 from gatedrnn.cli.demo import Demo
 from gatedrnn.cli.failure import Failure
 from gatedrnn.cli.list import List
 from gatedrnn.cli.theory import Theory
 
 #: Each verb is a documented dataclass, which gives its options, and a method ``run``.
-VERBS: dict[str, type[Demo] | type[Theory] | type[List]] = {"demo": Demo, "theory": Theory, "list": List}
+VERBS: dict[str, type[Demo] | type[Theory] | type[List] | type[Bench]] = {
+    "demo": Demo,
+    "theory": Theory,
+    "list": List,
+    "bench": Bench,
+}
 
 
 def dispatch(arguments: Sequence[str] | None) -> int:

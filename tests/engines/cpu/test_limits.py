@@ -192,6 +192,7 @@ def test_out_of_memory_is_a_clean_error() -> None:
     assert result.stdout.strip().endswith("0.0"), result
 
 
+@pytest.mark.slow
 def test_more_than_two_to_the_31_pre_activations(isa: str) -> None:
     """A forward without gradient whose pre-activations pass 2^31 elements: rows and steps at the far end are right."""
     steps, batch, hidden = 2**21, 1, 256

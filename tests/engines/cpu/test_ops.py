@@ -48,7 +48,11 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.cell}-{c.gate}")
+# opcheck traces the operators many times over, which takes long; one case stays in the fast suite.
+OPCHECKED = [CASES[0], *(pytest.param(case, marks=pytest.mark.slow) for case in CASES[1:])]
+
+
+@pytest.mark.parametrize("case", OPCHECKED, ids=lambda c: f"{c.cell}-{c.gate}")
 def test_opcheck(case: Case) -> None:
     # With lengths the end of `kept` is not written, so its values cannot be compared.
     checks = ["test_schema", "test_autograd_registration", "test_faketensor"]
@@ -133,7 +137,7 @@ def test_not_kept_has_no_gradient() -> None:
         torch.testing.assert_close(native(Case(), t, keep=False)[0], native(Case(), t)[0], rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize("recompute", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("cell", CELLS)
 def test_compile_with_dynamic_steps(cell: str, recompute: bool) -> None:
     case = Case(cell, "fast", recompute=recompute)

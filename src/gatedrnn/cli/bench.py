@@ -1,0 +1,55 @@
+"""``gatedrnn bench``: side by side with torch.nn, the Python loop and torchrecurrent."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from gatedrnn.cli.failure import Failure
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Time the CPU engine beside its peers. No speed is given for a result that is wrong.
+
+    Close everything else first: what runs beside it is timed too.
+    """
+
+    out: Path
+    """Folder for bench.json, bench.md and the plot; made if it does not exist."""
+    suite: Literal["bars", "paper", "sweep", "quick"] = "bars"
+    """bars: what the engine is held to; paper: the paper's shapes; sweep: over T, B and H; quick: seconds."""
+    rounds: int = 7
+    """How often each contestant takes its turn."""
+
+    def run(self) -> None:
+        """Measure, print the table, write the files."""
+        from gatedrnn.bench import bars, report, suites  # here, not above: --help should not wait for it
+        from gatedrnn.bench.check import WrongResultError
+
+        if self.rounds < 1:
+            raise Failure(f"--rounds must be at least 1, got {self.rounds}")
+        try:
+            self.out.mkdir(parents=True, exist_ok=True)
+        except OSError as wrong:
+            raise Failure(f"cannot write to {self.out}: {wrong}") from wrong
+        measured: list[bars.Bar] = []
+        memory: list[dict[str, object]] = []
+        try:
+            if self.suite == "bars":
+                measured, timings = bars.run_bars(self.rounds, _say)
+            elif self.suite == "paper":
+                timings, memory = suites.paper(self.rounds, _say)
+            else:
+                timings = (suites.sweep if self.suite == "sweep" else suites.quick)(self.rounds, _say)
+        except (WrongResultError, RuntimeError) as wrong:
+            raise Failure(str(wrong)) from wrong
+        report.write(self.out, self.suite, measured, timings, memory)
+        print(report.markdown(measured, timings))
+        print(f"bench.json, bench.md and the plot are in {self.out}")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
