@@ -137,11 +137,9 @@ void backward_steps(const Task<Real>& task, const Slice& slice, const Space<Real
       backward_step(task, slice, space, step, rows, at, total, now, c_previous, c_previous_stride);
     }
     accumulate<Real>(space.left_h, scan.recurrent, space.da + layout.hidden_begin * H * total, task.hidden_blocks() * task.hidden_panels,
-                     total, space.total_h, task.hidden_blocks() * H);
-    accumulate<Real>(space.left_x, scan.inputs + 1, space.da, layout.blocks * task.hidden_panels, total, space.total_x,
-                     layout.blocks * H);
-    if (task.projected)
-      accumulate<Real>(space.block_dh, scan.recurrent, space.block_h, task.hidden_panels, total, space.total_projection, H);
+                     total, space.total_h);
+    accumulate<Real>(space.left_x, scan.inputs + 1, space.da, layout.blocks * task.hidden_panels, total, space.total_x);
+    if (task.projected) accumulate<Real>(space.block_dh, scan.recurrent, space.block_h, task.hidden_panels, total, space.total_projection);
     if (scan.grad_input) input_gradient(task, slice, space, first, end, total);
     end = first;
   }
@@ -192,26 +190,28 @@ template <class Real> void backward_thread(const Task<Real>& task, int64_t threa
   for (int64_t s = thread; s < task.plan.slices; s += task.plan.threads) backward_slice(task, task.plan.slice[s], space);
 }
 
-// weight[unit][column] = the threads' totals[column][offset + unit] summed in the order of the threads, for the
-// columns of this thread. The totals of thread t are `thread_bytes` after those of thread t - 1.
+// The threads' totals (panels of units with a row for each column, `thread_bytes` apart) summed in the order of the
+// threads: weight[unit * unit_stride + column * column_stride], for the columns [begin, end) of `rows` of them that
+// this thread takes.
 template <class Real>
-void reduce_block(const Task<Real>& task, int64_t thread, const Real* totals, int64_t total_stride, int64_t units, int64_t columns,
-                  Real* weight) {
-  constexpr int64_t square = 16;  // a square of the result is gathered at a time, so that neither side is strided
-  for (int64_t unit = 0; unit < units; unit += square)
-    for (int64_t column = thread * square; column < columns; column += task.plan.threads * square) {
-      Real sums[square][square];
-      const int64_t some_units = smaller(square, units - unit), some_columns = smaller(square, columns - column);
-      for (int64_t j = 0; j < some_columns; ++j) {
-        const Real* total = totals + (column + j) * total_stride + unit;
-        for (int64_t i = 0; i < some_units; ++i) sums[i][j] = total[i];
+void reduce_block(const Task<Real>& task, int64_t thread, const Real* totals, int64_t rows, int64_t begin, int64_t end, Real* weight,
+                  int64_t unit_stride, int64_t column_stride) {
+  constexpr int64_t width = Tile<Real>::width, some = 16;  // columns gathered at a time, so that neither side is strided
+  for (int64_t p = 0; p < task.hidden_panels; ++p)
+    for (int64_t column = begin + thread * some; column < end; column += task.plan.threads * some) {
+      Real sums[width][some];
+      const int64_t units = smaller(width, task.scan.hidden - p * width), columns = smaller(some, end - column);
+      for (int64_t j = 0; j < columns; ++j) {
+        const Real* total = totals + (p * rows + column + j) * width;
+        for (int64_t i = 0; i < units; ++i) sums[i][j] = total[i];
         for (int64_t t = 1; t < task.plan.threads; ++t) {
           const Real* other = reinterpret_cast<const Real*>(reinterpret_cast<const char*>(total) + t * task.thread_bytes);
-          for (int64_t i = 0; i < some_units; ++i) sums[i][j] += other[i];
+          for (int64_t i = 0; i < units; ++i) sums[i][j] += other[i];
         }
       }
-      for (int64_t i = 0; i < some_units; ++i)
-        for (int64_t j = 0; j < some_columns; ++j) weight[(unit + i) * columns + column + j] = sums[i][j];
+      for (int64_t i = 0; i < units; ++i)
+        for (int64_t j = 0; j < columns; ++j)
+          weight[(p * width + i) * unit_stride + (column - begin + j) * column_stride] = sums[i][j];
     }
 }
 
@@ -220,37 +220,28 @@ template <class Real> void reduce_thread(const Task<Real>& task, int64_t thread)
   const GatedrnnScan& scan = task.scan;
   const CellLayout& layout = task.layout;
   const Space<Real> space(task, true, task.thread_space);
-  const int64_t H = task.hidden_panels * width, hidden_stride = task.hidden_blocks() * H, input_stride = layout.blocks * H;
-  const int64_t h = scan.hidden;
+  const int64_t H = task.hidden_panels * width, h = scan.hidden, inputs = scan.inputs, recurrent = scan.recurrent;
   for (int block = 0; block < layout.blocks; ++block) {
     const BlockSource& source = layout.source[block];
-    const Real* ones = space.total_x + scan.inputs * input_stride + block * H;
+    const Real* total_x = space.total_x + block * H * (inputs + 1);  // the last column is the bias
     if (source.hidden >= 0) {
-      Real* weight = task.typed(source.aux ? scan.grad_weight_hh_aux : scan.grad_weight_hh) + source.hidden * h * scan.recurrent;
-      reduce_block<Real>(task, thread, space.total_h + (block - layout.hidden_begin) * H, hidden_stride, h, scan.recurrent, weight);
+      Real* weight = task.typed(source.aux ? scan.grad_weight_hh_aux : scan.grad_weight_hh) + source.hidden * h * recurrent;
+      reduce_block<Real>(task, thread, space.total_h + (block - layout.hidden_begin) * H * recurrent, recurrent, 0, recurrent, weight,
+                         recurrent, 1);
       Real* bias = task.typed(source.aux ? scan.grad_bias_hh_aux : scan.grad_bias_hh);
-      if (bias) reduce_block<Real>(task, thread, ones, 0, h, 1, bias + source.hidden * h);
-    }
-    if (source.input >= 0 && scan.inputs > 0) {
-      Real* weight = task.typed(source.aux ? scan.grad_weight_ih_aux : scan.grad_weight_ih) + source.input * h * scan.inputs;
-      reduce_block<Real>(task, thread, space.total_x + block * H, input_stride, h, scan.inputs, weight);
+      if (bias) reduce_block<Real>(task, thread, total_x, inputs + 1, inputs, inputs + 1, bias + source.hidden * h, 1, 0);
     }
     if (source.input >= 0) {
+      if (inputs > 0) {
+        Real* weight = task.typed(source.aux ? scan.grad_weight_ih_aux : scan.grad_weight_ih) + source.input * h * inputs;
+        reduce_block<Real>(task, thread, total_x, inputs + 1, 0, inputs, weight, inputs, 1);
+      }
       Real* bias = task.typed(source.aux ? scan.grad_bias_ih_aux : scan.grad_bias_ih);
-      if (bias) reduce_block<Real>(task, thread, ones, 0, h, 1, bias + source.input * h);
+      if (bias) reduce_block<Real>(task, thread, total_x, inputs + 1, inputs, inputs + 1, bias + source.input * h, 1, 0);
     }
   }
-  if (task.projected) {  // the totals have a row for each entry of h, as the weight has
-    Real* weight = task.typed(scan.grad_weight_hr);
-    for (int64_t row = thread; row < scan.recurrent; row += task.plan.threads)
-      for (int64_t unit = 0; unit < h; ++unit) {
-        const Real* total = space.total_projection + row * H + unit;
-        Real sum = *total;
-        for (int64_t t = 1; t < task.plan.threads; ++t)
-          sum += *reinterpret_cast<const Real*>(reinterpret_cast<const char*>(total) + t * task.thread_bytes);
-        weight[row * h + unit] = sum;
-      }
-  }
+  if (task.projected)  // (recurrent, hidden): a row for each column of the totals
+    reduce_block<Real>(task, thread, space.total_projection, recurrent, 0, recurrent, task.typed(scan.grad_weight_hr), 1, h);
 }
 
 }  // namespace GATEDRNN_ISA

@@ -21,7 +21,7 @@ template <class Real> struct Left {
 enum class Start { zero, bias, result };
 
 template <class Real, int Rows, int Count>
-GATEDRNN_INLINE void multiply(const Left<Real>& left, int64_t row, const Real* (&right)[Count],
+GATEDRNN_INLINE void multiply(const Left<Real>& left, int64_t row, int64_t ahead, const Real* (&right)[Count],
                               Vec<Real> (&sums)[Count][Rows][Tile<Real>::vectors]) {
   constexpr int vectors = Tile<Real>::vectors, lanes = Tile<Real>::lanes, width = Tile<Real>::width;
   for (int64_t q = 0; q < left.panels; ++q) {
@@ -32,6 +32,7 @@ GATEDRNN_INLINE void multiply(const Left<Real>& left, int64_t row, const Real* (
 #pragma GCC unroll 4
       for (int p = 0; p < Count; ++p) {
         Vec<Real> b[vectors];
+        __builtin_prefetch(right[p] + k * width + ahead, 0, 2);
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v) b[v] = load(right[p] + k * width + v * lanes);
 #pragma GCC unroll 8
@@ -46,6 +47,9 @@ GATEDRNN_INLINE void multiply(const Left<Real>& left, int64_t row, const Real* (
     for (int p = 0; p < Count; ++p) right[p] += depth * width;
   }
 }
+
+// Rows of a right panel that are used together: 16 kB, which stay in the first cache while all rows use them.
+template <class Real> constexpr int64_t weight_piece() { return 16384 / (sizeof(Real) * Tile<Real>::width); }
 
 // results[p](row..row+Rows) = start + first * rights[p] + second * rights[p] after it; rights[p] holds both.
 template <class Real, int Rows, int Count>
@@ -69,8 +73,10 @@ void tile(Start start, const Left<Real>& first, const Left<Real>& second, int64_
           sums[p][r][v] = load(results[p] + (row + r) * width + v * lanes);
       }
   }
-  multiply<Real, Rows, Count>(first, row, right, sums);
-  multiply<Real, Rows, Count>(second, row, right, sums);
+  // The first rows to use a piece of the weights fetch the next one: large weights come from the last cache.
+  const int64_t ahead = row == 0 ? weight_piece<Real>() * width : 0;
+  multiply<Real, Rows, Count>(first, row, ahead, right, sums);
+  multiply<Real, Rows, Count>(second, row, ahead, right, sums);
 #pragma GCC unroll 4
   for (int p = 0; p < Count; ++p)
 #pragma GCC unroll 8
@@ -119,13 +125,12 @@ void tiles(Start start, const Left<Real>& first, const Left<Real>& second, int64
   }
 }
 
-// The product for `count` result panels. K is cut so that a right panel's share stays in the first cache
-// while all rows use it. Right panel p is at right + p * right_stride, result panel p at result + p * result_stride.
+// The product for `count` result panels, K cut into pieces. Right panel p is at right + p * right_stride, result panel p at result + p * result_stride.
 template <class Real>
 void product(Start start, const Left<Real>& first, const Left<Real>& second, int64_t rows, int64_t count, const Real* right,
              int64_t right_stride, const Real* bias, Real* result, int64_t result_stride) {
   constexpr int width = Tile<Real>::width;
-  constexpr int64_t cut = 16384 / (sizeof(Real) * width);  // of K, 16 kB of a panel
+  constexpr int64_t cut = weight_piece<Real>();
   const Left<Real> none;
   int64_t group = panels_per_tile<Real>(rows);
   for (int64_t p = 0; p < count; p += group) {
@@ -160,7 +165,7 @@ void product(Start start, const Left<Real>& first, const Left<Real>& second, int
 // total(column, :) += sum over rows of left(row, column) * right(row, :), for Columns columns of a left panel
 // and one right panel.
 template <class Real, int Columns>
-void outer(const Real* left, const Real* right, int64_t rows, Real* total, int64_t total_stride) {
+void outer(const Real* left, const Real* right, int64_t rows, Real* total) {
   constexpr int vectors = Tile<Real>::vectors, lanes = Tile<Real>::lanes, width = Tile<Real>::width;
   Vec<Real> sums[Columns][vectors] = {};
 #pragma GCC unroll 2
@@ -179,16 +184,15 @@ void outer(const Real* left, const Real* right, int64_t rows, Real* total, int64
   for (int c = 0; c < Columns; ++c)
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; ++v) {
-      Real* t = total + c * total_stride + v * lanes;
+      Real* t = total + c * width + v * lanes;
       store(t, load<Real>(t) + sums[c][v]);
     }
 }
 
 // total += left^T right for `columns` columns of the left matrix and `panels` panels of the right one, both
-// with `rows` rows; total has one row for a left column.
+// with `rows` rows. The total is in panels with a row for each left column, so that it is passed through in order.
 template <class Real>
-void accumulate(const Real* left, int64_t columns, const Real* right, int64_t panels, int64_t rows, Real* total,
-                int64_t total_stride) {
+void accumulate(const Real* left, int64_t columns, const Real* right, int64_t panels, int64_t rows, Real* total) {
   constexpr int width = Tile<Real>::width, most = Tile<Real>::rows;
   for (int64_t p = 0; p < panels; ++p) {
     const Real* b = right + p * rows * width;
@@ -197,14 +201,14 @@ void accumulate(const Real* left, int64_t columns, const Real* right, int64_t pa
       int64_t left_over = columns - begin < width ? columns - begin : width;
       for (int64_t column = 0, count = (left_over + most - 1) / most; count > 0; --count) {
         int64_t height = (left_over + count - 1) / count;
-        Real* t = total + (begin + column) * total_stride + p * width;
+        Real* t = total + (p * columns + begin + column) * width;
         switch (height) {
-          case 1: outer<Real, 1>(a + column, b, rows, t, total_stride); break;
-          case 2: outer<Real, 2>(a + column, b, rows, t, total_stride); break;
-          case 3: outer<Real, 3>(a + column, b, rows, t, total_stride); break;
-          case 4: outer<Real, 4>(a + column, b, rows, t, total_stride); break;
-          case 5: outer<Real, 5>(a + column, b, rows, t, total_stride); break;
-          default: outer<Real, 6>(a + column, b, rows, t, total_stride); break;
+          case 1: outer<Real, 1>(a + column, b, rows, t); break;
+          case 2: outer<Real, 2>(a + column, b, rows, t); break;
+          case 3: outer<Real, 3>(a + column, b, rows, t); break;
+          case 4: outer<Real, 4>(a + column, b, rows, t); break;
+          case 5: outer<Real, 5>(a + column, b, rows, t); break;
+          default: outer<Real, 6>(a + column, b, rows, t); break;
         }
         column += height;
         left_over -= height;
