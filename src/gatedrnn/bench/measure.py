@@ -68,7 +68,10 @@ def timed(entries: Sequence[tuple[Contestant, Work]], rounds: int, say: Say) -> 
     seconds: list[list[float]] = [[] for _ in prepared]
     for turn in range(rounds):
         say(f"round {turn + 1} of {rounds}: {', '.join(entry[0].name for entry in prepared)}")
-        for record, (contestant, _, layer, data, _) in zip(seconds, prepared, strict=True):
+        # Each round begins with another one: what a contestant leaves behind must not always meet the same successor.
+        order = [(turn + place) % len(prepared) for place in range(len(prepared))]
+        for place in order:
+            record, (contestant, _, layer, data, _) = seconds[place], prepared[place]
             start = time.perf_counter()
             contestant.run(layer, data)
             record.append(time.perf_counter() - start)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
 from gatedrnn import engines, gates
 from gatedrnn.cells import Cell, Weights
@@ -170,14 +170,17 @@ class RecurrentLayer(nn.Module):
         if data.dim() != 2:
             raise RuntimeError(f"input must have 2 dimensions, got {data.dim()}")
         # Longest row first, the order in which the data are packed.
-        x, in_order = pad_packed_sequence(PackedSequence(data, batch_sizes))
+        places, in_order = packed_places(batch_sizes)
+        steps, batch = len(batch_sizes), len(in_order)
+        places = places.to(data.device)
+        x = data.new_zeros(steps * batch, data.shape[-1]).index_copy(0, places, data).unflatten(0, (steps, batch))
         state = state_tuple(self._name, self.cell, hx)
         if state is not None and order is not None:
             state = tuple(s.index_select(1, order) for s in state)
 
         output, state, collected = self._run(x, state, in_order.to(x.device), return_states)
 
-        packed_output = PackedSequence(pack_padded_sequence(output, in_order).data, batch_sizes, order, original)
+        packed_output = PackedSequence(output.flatten(0, 1).index_select(0, places), batch_sizes, order, original)
         if original is not None:
             state = tuple(s.index_select(1, original) for s in state)
             collected = {name: sequence.index_select(2, original) for name, sequence in collected.items()}
@@ -282,3 +285,13 @@ class RecurrentLayer(nn.Module):
             "engine": "auto",
             "recompute": False,
         }
+
+
+def packed_places(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
+    """Where the rows of packed data stand in (T·B, features), and the lengths of the rows, longest first.
+
+    One gather in place of torch's loop over the steps, whose backward pass costs more than the layer itself.
+    """
+    steps, batch = len(batch_sizes), int(batch_sizes[0])
+    active = torch.arange(batch) < batch_sizes.unsqueeze(-1)  # (T, B)
+    return torch.arange(steps * batch)[active.flatten()], active.sum(0)
