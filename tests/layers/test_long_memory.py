@@ -29,6 +29,7 @@ def layer_with(gate: str, complements: list[float], dtype: torch.dtype = torch.f
     return layer
 
 
+@pytest.mark.usefixtures("each_engine")
 @pytest.mark.parametrize("gate", GATE_PARAMETERS)
 def test_rise_and_decay_over_a_hundred_thousand_steps(gate: str) -> None:
     """Unit 0 rises from 0 to a constant candidate with T = 1e8; unit 1 keeps a stored 1 with T = 1e7.
@@ -52,6 +53,7 @@ def test_rise_and_decay_over_a_hundred_thousand_steps(gate: str) -> None:
 
 @pytest.mark.parametrize("n", [10_000, pytest.param(100_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("mode", ["bfloat16", "autocast"])
+@pytest.mark.usefixtures("each_engine")
 @pytest.mark.parametrize("gate", GATE_PARAMETERS)
 def test_16_bit_layers_decay_at_the_time_scale_of_the_rounded_bias(gate: str, mode: str, n: int) -> None:
     dtype = torch.bfloat16 if mode == "bfloat16" else torch.float32

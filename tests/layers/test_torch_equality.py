@@ -16,7 +16,10 @@ from tests.cells.cases import as_tuple
 from tests.layers.tolerances import SIGMAS, TORCH, assert_close
 
 # torch names its own kernel here; ours has no such kernel to name.
-pytestmark = pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:LSTM with projections is not supported with oneDNN"),
+    pytest.mark.usefixtures("each_engine"),
+]
 
 I, H, P, T, B = 3, 4, 2, 4, 3  # noqa: E741
 LENGTHS = {"packed": [4, 3, 1], "packed_unsorted": [1, 4, 3]}
