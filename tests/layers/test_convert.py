@@ -102,7 +102,7 @@ def test_an_optimiser_goes_on_working() -> None:
         loss = (model(x)[0] - 0.3).pow(2).mean()
         loss.backward()
         optimiser.step()
-        return float(loss)
+        return float(loss.detach())
 
     first = update()
     gatedrnn.convert(model, forget_gate="fast")
