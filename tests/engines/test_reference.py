@@ -220,6 +220,31 @@ def test_recompute_keeps_a_root_of_the_steps(case: Case) -> None:
     assert many <= 12 * output * (len(case.states) + 2)
 
 
+def peak_bytes(layer: Any, steps: int) -> int:
+    """The most that forward and backward pass have allocated at one time."""
+    x = torch.randn(steps, 1, layer.input_size, requires_grad=True)
+    layer.zero_grad()
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True, acc_events=True) as measured:
+        layer(x)[0].sum().backward()
+    assert measured.profiler is not None
+    events = [e for e in measured.profiler.kineto_results.events() if e.name() == "[memory]"]
+    total = peak = 0
+    for event in sorted(events, key=lambda e: e.start_ns()):
+        total += event.nbytes()
+        peak = max(peak, total)
+    return peak
+
+
+@pytest.mark.parametrize("case", CELL_CASES[:1], ids=str)
+def test_recompute_never_holds_all_steps(case: Case) -> None:
+    """Also in the backward pass only one block is there at a time: the peak hardly grows where the plain one does."""
+    plain, thrifty = (
+        peak_bytes(layer, 144) - peak_bytes(layer, 36)
+        for layer in (case.layer(1, 64, dtype=torch.float32, recompute=recompute) for recompute in (False, True))
+    )
+    assert 0 < thrifty < 0.25 * plain
+
+
 # --- NaN stays where it is -------------------------------------------------------------------------------------------
 
 

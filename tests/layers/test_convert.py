@@ -256,9 +256,9 @@ def test_bad_arguments() -> None:
         gatedrnn.convert(model, "fast", match="weights")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="'fat'"):
         gatedrnn.convert(model, "fat")
-    assert type(model[0]) is nn.LSTM
+    assert isinstance(model[0], nn.LSTM)
     gatedrnn.convert(model, "fast")
-    assert type(model[0]) is gatedrnn.LSTM
+    assert isinstance(model[0], gatedrnn.LSTM)
     with pytest.warns(UserWarning, match="Linear holds no torch.nn.LSTM or GRU"):
         gatedrnn.convert(nn.Linear(2, 2))
 

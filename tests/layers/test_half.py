@@ -114,6 +114,26 @@ def test_autocast(case: Case, recompute: bool) -> None:
     assert_close(slopes, exact, {torch.float32: HALF[torch.bfloat16]}, torch.float32)
 
 
+@pytest.mark.parametrize("case", [case for case in CELL_CASES if case.takes_gate], ids=str)
+def test_biases_are_added_in_float32(case: Case) -> None:
+    """8 + 2⁻⁶ is no bfloat16: rounded there, it would be another time scale."""
+    layer = case.layer(I, H, dtype=torch.bfloat16)
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.zero_()
+        (biases, *_) = layer.cell.forget_biases(by_layer(layer)["l0"])
+        for bias, value in zip(biases, (8.0, 2.0**-6), strict=False):
+            bias.fill_(value)
+        z = sum(value for _, value in zip(biases, (8.0, 2.0**-6), strict=False))
+        _, _, gates = layer(torch.zeros(1, B, I).bfloat16(), as_argument_of_zeros(layer), return_states="gates")
+    expected = torch.full((H,), z, dtype=torch.float64).sigmoid().float()
+    torch.testing.assert_close(gates["forget"][0, 0, 0], expected, rtol=1e-6, atol=0)
+
+
+def as_argument_of_zeros(layer: Any) -> Any:
+    return as_argument(tuple(torch.zeros_like(s) for s in as_tuple(wide_state(layer))))
+
+
 @pytest.mark.parametrize("name", CELLS)
 def test_every_cell_was_here(name: str) -> None:
     assert any(case.cell == name for case in CELL_CASES)
