@@ -166,3 +166,8 @@ def test_errors_leave_the_layer_usable() -> None:
     with pytest.raises(RuntimeError, match="got 7"):
         layer(torch.zeros(T, B, 7))
     assert layer(torch.zeros(T, B, I))[0].shape == (T, B, H)
+
+
+def test_an_empty_batch_takes_an_empty_list_of_lengths() -> None:
+    output, _ = gatedrnn.GRU(2, 3)(torch.zeros(4, 0, 2), lengths=[])
+    assert output.shape == (4, 0, 3)

@@ -116,7 +116,8 @@ def checked_lengths(layer: str, lengths: Tensor | Sequence[int] | None, x: Tenso
     """lengths as int64 on the device of x (T, B, I)."""
     if lengths is None:
         return None
-    lengths = torch.as_tensor(lengths)
+    if not isinstance(lengths, Tensor):
+        lengths = torch.tensor(lengths, dtype=None if len(lengths) else torch.int64)  # of an empty list: floats
     if lengths.dtype.is_floating_point or lengths.dtype.is_complex or lengths.dtype == torch.bool:
         raise TypeError(f"{layer}: lengths must be integers, got {lengths.dtype}")
     if lengths.shape != (x.shape[1],):
