@@ -21,7 +21,7 @@ class Scan:
 
     cell: Cell
     gate: Gate
-    #: (T, B, I), any strides.
+    #: (T, B, I), any strides; packed: (N, I).
     input: Tensor
     #: (B, size) each.
     state: State
@@ -34,14 +34,17 @@ class Scan:
     #: Store the state every √T steps only and compute the rest again in the backward pass.
     recompute: bool = False
     collect: Collect = False
+    #: (T,) on the CPU: the input is packed as torch's PackedSequence, the first batch_sizes[t] rows of step t after
+    #: those of step t−1, rows sorted by length, the longest first. None: the input is padded.
+    batch_sizes: Tensor | None = None
 
 
 class ScanResult(NamedTuple):
-    #: (T, B, size of h), zero past the length, in the dtype of the input.
+    #: (T, B, size of h), zero past the length, or (N, size of h) if packed; in the dtype of the input.
     output: Tensor
     #: At the end of each row; in the dtype of the state given.
     state: State
-    #: "h", "c" … and "forget", "input", "output": (T, B, H), zero past the length.
+    #: "h", "c" … and "forget", "input", "output": (T, B, H), zero past the length, also if packed.
     collected: dict[str, Tensor]
 
 

@@ -12,6 +12,7 @@ from torch.utils.checkpoint import checkpoint
 from gatedrnn.cells import State, Weights
 from gatedrnn.cells.base import wide
 from gatedrnn.engines.interface import Engine, Scan, ScanResult
+from gatedrnn.engines.packing import packed, padded_scan
 
 
 class ReferenceEngine(Engine):
@@ -26,6 +27,10 @@ class ReferenceEngine(Engine):
         return "the loop over time in plain PyTorch"
 
     def run(self, scan: Scan) -> ScanResult:
+        if scan.batch_sizes is not None:
+            scan, places = padded_scan(scan)
+            result = self.run(scan)
+            return result._replace(output=packed(result.output, places))
         steps, x, active = len(scan.input), scan.input, None
         if scan.lengths is not None:
             active = (torch.arange(steps, device=x.device).unsqueeze(-1) < scan.lengths).unsqueeze(-1)  # (T, B, 1)

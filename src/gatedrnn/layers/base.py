@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
+from torch.nn.utils.rnn import PackedSequence
 
 from gatedrnn import engines, gates
 from gatedrnn.cells import Cell, Weights
@@ -169,18 +169,13 @@ class RecurrentLayer(nn.Module):
         data, batch_sizes, order, original = packed
         if data.dim() != 2:
             raise RuntimeError(f"input must have 2 dimensions, got {data.dim()}")
-        # Longest row first, the order in which the data are packed.
-        places, in_order = packed_places(batch_sizes)
-        steps, batch = len(batch_sizes), len(in_order)
-        places = places.to(data.device)
-        x = data.new_zeros(steps * batch, data.shape[-1]).index_copy(0, places, data).unflatten(0, (steps, batch))
         state = state_tuple(self._name, self.cell, hx)
         if state is not None and order is not None:
             state = tuple(s.index_select(1, order) for s in state)
 
-        output, state, collected = self._run(x, state, in_order.to(x.device), return_states)
+        output, state, collected = self._run(data, state, None, return_states, batch_sizes)
 
-        packed_output = PackedSequence(output.flatten(0, 1).index_select(0, places), batch_sizes, order, original)
+        packed_output = PackedSequence(output, batch_sizes, order, original)
         if original is not None:
             state = tuple(s.index_select(1, original) for s in state)
             collected = {name: sequence.index_select(2, original) for name, sequence in collected.items()}
@@ -195,12 +190,18 @@ class RecurrentLayer(nn.Module):
         return (output, final, collected) if return_states else (output, final)
 
     def _run(
-        self, x: Tensor, state: tuple[Tensor, ...] | None, lengths: Tensor | None, collect: Collect
+        self,
+        x: Tensor,
+        state: tuple[Tensor, ...] | None,
+        lengths: Tensor | None,
+        collect: Collect,
+        batch_sizes: Tensor | None = None,
     ) -> tuple[Tensor, tuple[Tensor, ...], dict[str, Tensor]]:
-        """All layers and directions over (T, B, I)."""
+        """All layers and directions over (T, B, I), or over packed data (N, I)."""
         weights = list(self.weights_by_layer().values())  # once: a parametrisation may be costly, or count its calls
         self._check_input(x, weights[0])
-        state = self._initial_state(x) if state is None else self._checked_state(state, x)
+        batch = x.shape[1] if batch_sizes is None else int(batch_sizes[0])
+        state = self._initial_state(x, batch) if state is None else self._checked_state(state, x, batch)
         if self.weight_dropout and self.training:
             weights = [self.cell.drop_recurrent(w, lambda p: F.dropout(p, self.weight_dropout)) for w in weights]
         rows = list(zip(*(s.unbind() for s in state), strict=True))  # one state per layer and direction
@@ -209,7 +210,7 @@ class RecurrentLayer(nn.Module):
         for layer in range(self.num_layers):
             outputs = []
             for index in range(layer * directions, (layer + 1) * directions):
-                scan = self._scan(index, x, rows[index], weights[index], lengths, collect)
+                scan = self._scan(index, x, rows[index], weights[index], lengths, batch_sizes, collect)
                 output, final, collected = engines.resolve(self.engine, scan).run(scan)
                 outputs.append(output)
                 finals.append(final)
@@ -227,23 +228,26 @@ class RecurrentLayer(nn.Module):
         state: tuple[Tensor, ...],
         weights: Weights,
         lengths: Tensor | None,
+        batch_sizes: Tensor | None,
         collect: Collect,
     ) -> Scan:
         reverse = self.bidirectional and index % 2 == 1
-        return Scan(self.cell, self.forget_gate, x, state, weights, lengths, reverse, self.recompute, collect)
+        return Scan(
+            self.cell, self.forget_gate, x, state, weights, lengths, reverse, self.recompute, collect, batch_sizes
+        )
 
     def first_scan(self, input: Tensor | PackedSequence) -> Scan:
         """What the first layer asks of its engine for this input."""
-        x = pad_packed_sequence(input)[0] if isinstance(input, PackedSequence) else input
+        x, sizes = (input.data, input.batch_sizes) if isinstance(input, PackedSequence) else (input, None)
         check_dimensions(self._name, x)
-        if x.dim() == 2:
+        if sizes is None and x.dim() == 2:
             x = x.unsqueeze(1)
-        elif self.batch_first and not isinstance(input, PackedSequence):
+        elif sizes is None and self.batch_first:
             x = x.transpose(0, 1)
         weights = next(iter(self.weights_by_layer().values()))
         self._check_input(x, weights)
-        state = tuple(s[0] for s in self._initial_state(x))
-        return self._scan(0, x, state, weights, None, False)
+        state = tuple(s[0] for s in self._initial_state(x, x.shape[1] if sizes is None else int(sizes[0])))
+        return self._scan(0, x, state, weights, None, sizes, False)
 
     @property
     def _name(self) -> str:
@@ -252,15 +256,15 @@ class RecurrentLayer(nn.Module):
     def _check_input(self, x: Tensor, weights: Weights) -> None:
         check_input(self._name, x, next(iter(weights.values())), self.input_size)
 
-    def _initial_state(self, x: Tensor) -> tuple[Tensor, ...]:
+    def _initial_state(self, x: Tensor, batch: int) -> tuple[Tensor, ...]:
         return tuple(
-            torch.zeros(len(self._all_weights), x.shape[1], size, dtype=x.dtype, device=x.device)
+            torch.zeros(len(self._all_weights), batch, size, dtype=x.dtype, device=x.device)
             for size in self.cell.state_sizes(self.hidden_size)
         )
 
-    def _checked_state(self, state: tuple[Tensor, ...], x: Tensor) -> tuple[Tensor, ...]:
+    def _checked_state(self, state: tuple[Tensor, ...], x: Tensor, batch: int) -> tuple[Tensor, ...]:
         for name, s, size in zip(self.cell.states, state, self.cell.state_sizes(self.hidden_size), strict=True):
-            check_state(name, s, x, (len(self._all_weights), x.shape[1], size))
+            check_state(name, s, x, (len(self._all_weights), batch, size))
         return state
 
     def extra_repr(self) -> str:
@@ -285,13 +289,3 @@ class RecurrentLayer(nn.Module):
             "engine": "auto",
             "recompute": False,
         }
-
-
-def packed_places(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the rows of packed data stand in (T·B, features), and the lengths of the rows, longest first.
-
-    One gather in place of torch's loop over the steps, whose backward pass costs more than the layer itself.
-    """
-    steps, batch = len(batch_sizes), int(batch_sizes[0])
-    active = torch.arange(batch) < batch_sizes.unsqueeze(-1)  # (T, B)
-    return torch.arange(steps * batch)[active.flatten()], active.sum(0)

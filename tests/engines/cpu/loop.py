@@ -25,6 +25,8 @@ class Case:
     bias: bool = True
     reverse: bool = False
     ragged: bool = False
+    #: The ragged rows without their padding, as a PackedSequence has them.
+    packed: bool = False
     recompute: bool = False
     collect: bool = False
     dtype: torch.dtype = torch.float64
@@ -147,11 +149,34 @@ def step(
 
 def native(case: Case, t: dict[str, Tensor | None], keep: bool = True) -> tuple[Tensor, ...]:
     """output, h_n, c_n, cells of the operator; the empty ones are there too."""
+    if case.packed:
+        return native_packed(case, t, keep)
     weights = [t[name] for name in library.WEIGHTS]
     return ops.scan(
-        t["input"], t["h_0"], t["c_0"], *weights, t["lengths"], case.cell, case.gate, case.coefficients, case.beta,
+        t["input"], t["h_0"], t["c_0"], *weights, t["lengths"], None, case.cell, case.gate, case.coefficients, case.beta,
         case.reverse, keep, case.recompute, case.collect and ops.has_memory(case.cell),
     )[:4]  # fmt: skip
+
+
+def native_packed(case: Case, t: dict[str, Tensor | None], keep: bool) -> tuple[Tensor, ...]:
+    """The operator on packed rows, its results padded again and in the order given."""
+    lengths, order = t["lengths"].sort(descending=True, stable=True)
+    original = order.argsort()
+    active = torch.arange(case.steps)[:, None] < lengths
+    sizes = active.sum(1)
+    c_0 = None if t["c_0"] is None else t["c_0"][order]
+    output, h_n, c_n, cells = ops.scan(
+        t["input"][:, order][active], t["h_0"][order], c_0, *(t[name] for name in library.WEIGHTS), None, sizes[sizes > 0],
+        case.cell, case.gate, case.coefficients, case.beta,
+        case.reverse, keep, case.recompute, case.collect and ops.has_memory(case.cell),
+    )[:4]  # fmt: skip
+
+    def padded(rows: Tensor) -> Tensor:
+        if not rows.numel():
+            return rows
+        return rows.new_zeros(*active.shape, rows.shape[-1]).masked_scatter(active[..., None], rows)[:, original]
+
+    return padded(output), h_n[original], c_n[original] if c_n.numel() else c_n, padded(cells)
 
 
 def leaves(t: dict[str, Tensor | None], dtype: torch.dtype) -> dict[str, Tensor | None]:

@@ -70,6 +70,51 @@ def test_equals_the_reference(cell: cells.Cell, gate: gates.Gate) -> None:
                 torch.testing.assert_close(found[name], value, rtol=1e-9, atol=1e-9, msg=lambda m, n=name: f"{n}: {m}")
 
 
+def packed(scan: Scan) -> Scan:
+    """The scan with its rows sorted, longest first, and packed."""
+    lengths = torch.tensor([6, 5, 2, 1])
+    active = torch.arange(len(scan.input))[:, None] < lengths
+    data = scan.input.detach()[active].requires_grad_()
+    return replace(scan, input=data, lengths=None, batch_sizes=active.sum(1))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize("cell", CELLS, ids=repr)
+def test_packed_rows_equal_padded_ones(cell: cells.Cell, reverse: bool) -> None:
+    scan = make(cell, gates.Refine(), reverse=reverse, collect="gates")
+    scan = replace(scan, lengths=torch.tensor([6, 5, 2, 1]))
+    expected, given = REFERENCE.run(scan), packed(scan)
+    active = torch.arange(6)[:, None] < scan.lengths
+    for engine in (REFERENCE, ENGINE):
+        found = engine.run(given)
+        torch.testing.assert_close(found.output, expected.output[active], rtol=1e-10, atol=1e-10)
+        torch.testing.assert_close(found.state, expected.state, rtol=1e-10, atol=1e-10)
+        torch.testing.assert_close(found.collected, expected.collected, rtol=1e-10, atol=1e-10)
+    reference, native = everything(REFERENCE, given), everything(ENGINE, given)
+    torch.testing.assert_close(native, reference, rtol=1e-9, atol=1e-9)
+
+
+def test_second_derivative_of_packed_rows() -> None:
+    scan = packed(make(cells.LSTM(), gates.Fast(), collect=True))
+    leaves = {"input": scan.input, **scan.weights}
+
+    def function(*values: Tensor) -> tuple[Tensor, ...]:
+        weights = dict(zip(leaves, values, strict=True))
+        result = ENGINE.run(replace(scan, input=weights.pop("input"), weights=weights))
+        return result.output, result.collected["c"]
+
+    values = tuple(leaves.values())
+    assert torch.autograd.gradcheck(function, values)
+    assert torch.autograd.gradgradcheck(function, values)
+
+
+def test_wrong_batch_sizes_are_refused() -> None:
+    scan = packed(make(cells.LSTM(), gates.Fast()))
+    for sizes in ([4, 3, 2, 2, 2, 2], [3, 4, 2, 2, 2, 1], [4, 3, 3, 2, 2, 0], [5, 3, 2, 2, 1, 1]):
+        with pytest.raises(ValueError, match="batch_sizes must fall from 4"):
+            ENGINE.run(replace(scan, batch_sizes=torch.tensor(sizes)))
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_sixteen_bits_are_computed_in_float32(dtype: torch.dtype) -> None:
     scan = make(cells.LSTM(), gates.Fast(), dtype)

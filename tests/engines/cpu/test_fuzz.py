@@ -34,6 +34,7 @@ def draw(seed: int) -> tuple[Case, str, int]:
         coefficients=[r.random() for _ in range(r.randint(0, 3))] if gate == "polynomial" else [],
         seed=seed,
     )
+    case.packed = case.ragged and r.random() < 0.4
     return case, r.choice(ISAS), r.choice([1, 2, 3])
 
 

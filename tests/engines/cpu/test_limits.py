@@ -170,7 +170,7 @@ from gatedrnn.engines.cpu import ops
 def arguments(H):
     w = [torch.zeros(4 * H, 1), torch.zeros(4 * H, H)] + [None] * 7
     x, s = torch.zeros(2, 2, 1), torch.zeros(2, H)
-    return x, s, s, *w, None, "lstm", "fast", [], 0.0, False, False, False, False
+    return x, s, s, *w, None, None, "lstm", "fast", [], 0.0, False, False, False, False
 ops.scan(*arguments(8))  # everything is imported and loaded before memory is short
 large = arguments(4000)
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()

@@ -15,7 +15,8 @@ from tests.engines.cpu.loop import Case, leaves, loop, native
 def reference() -> None:
     """The plain loop stands in for the reference engine."""
 
-    def scan(input, h_0, c_0, weights, lengths, cell, gate, coefficients, beta, reverse):
+    def scan(input, h_0, c_0, weights, lengths, batch_sizes, cell, gate, coefficients, beta, reverse):
+        assert batch_sizes is None
         case = Case(cell, gate, reverse=reverse, coefficients=list(coefficients), beta=beta)
         tensors = {
             "input": input,
@@ -36,7 +37,7 @@ def reference() -> None:
 def arguments(case: Case, t: dict[str, Tensor | None]) -> tuple:
     weights = [t[name] for name in library.WEIGHTS]
     options = (case.cell, case.gate, case.coefficients, case.beta, case.reverse, True, case.recompute, case.collect)
-    return (t["input"], t["h_0"], t["c_0"], *weights, t["lengths"], *options)
+    return (t["input"], t["h_0"], t["c_0"], *weights, t["lengths"], None, *options)
 
 
 CASES = [
@@ -68,7 +69,7 @@ def test_opcheck(case: Case) -> None:
         cells.clone() if cells.numel() else None,
     ]
     given = [g if g is None else g.requires_grad_() for g in given]
-    tensors = arguments(case, t)[:13]
+    tensors = arguments(case, t)[:14]
     options = (case.cell, case.gate, case.coefficients, case.beta, case.reverse, case.recompute, True)
     torch.library.opcheck(ops.scan_backward, (*given, *tensors, output, kept, threads, *options))
 
@@ -170,7 +171,7 @@ class Layer(torch.nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         weights = [getattr(self, name, None) for name in library.WEIGHTS]
         zero = x.new_zeros(x.shape[1], self.case.hidden)
-        return ops.scan(x, zero, zero, *weights, None, "lstm", "fast", [], 0.0, False, False, False, False)[0]
+        return ops.scan(x, zero, zero, *weights, None, None, "lstm", "fast", [], 0.0, False, False, False, False)[0]
 
 
 def test_export_with_dynamic_steps() -> None:

@@ -40,6 +40,23 @@ def test_same_bits_every_time(count: int) -> None:
         assert all(torch.equal(first[name], again[name]) for name in first)
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"ragged": True, "reverse": True}, {"recompute": True}, {"inputs": 40}, {"collect": True}]
+)
+@pytest.mark.parametrize("cell", CELLS)
+def test_threads_that_share_a_row_give_the_bits_of_one(cell: str, options: dict[str, object]) -> None:
+    """With fewer rows than threads the threads share the hidden units; no sum is cut differently for it."""
+    for batch, count in ((1, 2), (2, 5), (1, 64)):
+        case = Case(cell, "fast", **{"steps": 60, "batch": batch, "hidden": 130, "dtype": torch.float32, **options})
+        torch.set_num_threads(1)
+        alone = run(case, native, case.tensors(), torch.float32)
+        torch.set_num_threads(count)
+        shared = run(case, native, case.tensors(), torch.float32)
+        differing = [name for name in alone if not torch.equal(alone[name], shared[name])]
+        # The backward cuts the batch into as many parts as there are threads, and sums their weight gradients.
+        assert [name for name in differing if batch == 1 or not name.startswith("grad")] == []
+
+
 def test_backward_with_another_number_of_threads() -> None:
     case = Case("lstm", "fast", **BIG)
     t = {n: v if v is None else v.requires_grad_() for n, v in case.tensors().items()}

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-#define GATEDRNN_ABI 1
+#define GATEDRNN_ABI 2
 #define GATEDRNN_API __attribute__((visibility("default")))
 
 enum GatedrnnDtype { GATEDRNN_FLOAT32, GATEDRNN_FLOAT64 };
@@ -33,6 +33,9 @@ struct GatedrnnScan {
   int64_t grad_cells_strides[2];
 
   const int64_t* lengths;  // (batch) or null
+  // Null, or (steps): packed sequences. Row r of step t is then row starts[t] + r of input, output, cells and their
+  // gradients, which have no padding; the strides of time are not used.
+  const int64_t* starts;
   const void* input;       // (steps, batch, inputs)
   const void* h_0;         // (batch, recurrent)
   const void* c_0;         // (batch, hidden), LSTM only
@@ -83,6 +86,10 @@ GATEDRNN_API const char* gatedrnn_isa(void);
 GATEDRNN_API int gatedrnn_select_isa(const char* name);  // null or "": the environment variable, then the widest
 GATEDRNN_API int64_t gatedrnn_panel_width(int64_t dtype);
 GATEDRNN_API int64_t gatedrnn_kept_row(int64_t dtype, int64_t cell, int64_t gate, int64_t hidden, int64_t recompute);
+// A buffer for `kept`, null if there is no memory; given back, it waits to be taken again.
+GATEDRNN_API void* gatedrnn_take(int64_t bytes);
+GATEDRNN_API void gatedrnn_give(void* buffer);
+GATEDRNN_API int64_t gatedrnn_release(void);  // frees what waits; returns how many bytes that was
 GATEDRNN_API int64_t gatedrnn_abi(void);
 
 #ifdef __cplusplus

@@ -10,11 +10,8 @@
 #include <string>
 #include <vector>
 
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
-
 #include "plan.h"
+#include "pool.h"
 #include "threads.h"
 
 namespace gatedrnn {
@@ -102,7 +99,9 @@ struct OwnedPlan {
   std::vector<Slice> slices;
   std::vector<int64_t> rows, lengths;
 
-  explicit OwnedPlan(const GatedrnnScan& scan) {
+  std::vector<Meeting> meetings;
+
+  OwnedPlan(const GatedrnnScan& scan, int64_t panel_width, bool teams) {
     // More rows than this in a slice fall out of the cache between two uses; less work than this per thread
     // is done before a second thread has started.
     constexpr int64_t most_rows_of_slice = 64;
@@ -152,41 +151,26 @@ struct OwnedPlan {
       slice.length = lengths.data() + slice.first;
     }
     plan.slice = slices.data();
+    plan.team = teams ? members_of_team(scan, panel_width) : 1;
+    plan.threads *= plan.team;
+    if (plan.team > 1) {
+      meetings = std::vector<Meeting>(size_t(plan.slices));
+      plan.meetings = meetings.data();
+      plan.meet = [](const Plan& plan, int64_t team) { static_cast<Meeting*>(plan.meetings)[team].wait(plan.team); };
+    }
   }
-};
-
-constexpr size_t huge_page = size_t(2) << 20;
-
-// A fresh buffer of hundreds of megabytes costs as much in page faults as in arithmetic: ask for large pages.
-void advise_huge_pages(void* memory, size_t bytes) {
-#if defined(__linux__)
-  if (!memory || bytes < 2 * huge_page) return;
-  const uintptr_t begin = (reinterpret_cast<uintptr_t>(memory) + huge_page - 1) / huge_page * huge_page;
-  const uintptr_t end = (reinterpret_cast<uintptr_t>(memory) + bytes) / huge_page * huge_page;
-  if (end > begin) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
-#else
-  (void)memory, (void)bytes;
-#endif
-}
-
-class Workspace {
- public:
-  explicit Workspace(int64_t bytes) {
-    const size_t alignment = size_t(bytes) >= 2 * huge_page ? huge_page : 64;
-    if (posix_memalign(&memory_, alignment, size_t(bytes)) != 0)
-      throw std::runtime_error("out of memory: the CPU engine could not allocate a workspace of " + std::to_string(bytes) + " bytes.");
-    advise_huge_pages(memory_, size_t(bytes));
-#if defined(GATEDRNN_POISON)  // every byte 0xff is a NaN: a value read before it is written shows
-    std::memset(memory_, 0xff, size_t(bytes));
-#endif
-  }
-  ~Workspace() { std::free(memory_); }
-  Workspace(const Workspace&) = delete;
-  Workspace& operator=(const Workspace&) = delete;
-  char* data() const { return static_cast<char*>(memory_); }
 
  private:
-  void* memory_ = nullptr;
+  // Slices of one row each leave threads over. A step must be worth a meeting, and a member at least two panels.
+  int64_t members_of_team(const GatedrnnScan& scan, int64_t panel_width) const {
+    constexpr double least_work_of_step = 5e4;
+    const double work = 2.0 * double(plan.layout.blocks) * double(scan.hidden) * double(scan.recurrent);
+    if (plan.slices < scan.batch || plan.most_rows > 1 || scan.weight_hr || work < least_work_of_step) return 1;
+    if (plan.threads < std::min(scan.threads, scan.batch)) return 1;  // too little work for more threads
+    const int64_t panels = (scan.hidden + panel_width - 1) / panel_width;
+    return std::max<int64_t>(1, std::min({scan.threads / plan.slices, panels / 2, most_of_team}));
+  }
+  static constexpr int64_t most_of_team = 8;
 };
 
 int64_t kept_row(const Kernels& kernels, int64_t dtype, int64_t cell, int64_t gate, int64_t hidden, bool recompute) {
@@ -240,11 +224,10 @@ int gatedrnn_forward(const GatedrnnScan* scan) {
     check_scan(kernels, *scan);
     require(scan->h_n && (scan->c_n || !layout_of(scan->cell, scan->gate).memory), "an array for the final state is missing.");
     const size_t element = scan->dtype == GATEDRNN_FLOAT32 ? 4 : 8, rows = size_t(scan->steps) * size_t(scan->batch) * element;
-    advise_huge_pages(scan->kept, size_t(scan->kept_size) * element);
     advise_huge_pages(scan->output, rows * size_t(scan->recurrent));
-    OwnedPlan owned(*scan);
+    OwnedPlan owned(*scan, kernels.panel_width(scan->dtype), true);
     Call call{scan, &owned.plan, nullptr};
-    Workspace space(kernels.forward_bytes(call));
+    Buffer space(size_t(kernels.forward_bytes(call)));
     call.space = space.data();
     run_phases(owned.plan.threads, {[&](int64_t thread) { kernels.pack_forward(call, thread); },
                                     [&](int64_t thread) { kernels.forward(call, thread); }});
@@ -263,9 +246,9 @@ int gatedrnn_backward(const GatedrnnScan* scan) {
     require(scan->gate != GATEDRNN_REFINE || ((scan->grad_weight_ih_aux || !inputs) && scan->grad_weight_hh_aux),
             "an array for a gradient is missing.");
     require(!scan->weight_hr || scan->grad_weight_hr, "an array for a gradient is missing.");
-    OwnedPlan owned(*scan);
+    OwnedPlan owned(*scan, kernels.panel_width(scan->dtype), false);
     Call call{scan, &owned.plan, nullptr};
-    Workspace space(kernels.backward_bytes(call));
+    Buffer space(size_t(kernels.backward_bytes(call)));
     call.space = space.data();
     run_phases(owned.plan.threads, {[&](int64_t thread) { kernels.pack_backward(call, thread); },
                                     [&](int64_t thread) { kernels.backward(call, thread); },
@@ -312,6 +295,12 @@ int64_t gatedrnn_kept_row(int64_t dtype, int64_t cell, int64_t gate, int64_t hid
   });
   return row;
 }
+
+void* gatedrnn_take(int64_t bytes) { return take_buffer(size_t(bytes)); }
+
+void gatedrnn_give(void* buffer) { give_back(buffer); }
+
+int64_t gatedrnn_release(void) { return int64_t(release_idle()); }
 
 int64_t gatedrnn_abi(void) { return GATEDRNN_ABI; }
 

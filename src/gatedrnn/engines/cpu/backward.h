@@ -16,12 +16,12 @@ void pack_left(const Task<Real>& task, const Slice& slice, const Space<Real>& sp
     int64_t rows = active_rows(slice, step);
     for (int64_t r = 0; r < rows; ++r, ++at) {
       const Real* h = step == 0 ? task.typed(scan.h_0) + slice.row[r] * scan.recurrent
-                                : task.typed(scan.output) + (task.time(slice, r, step - 1) * scan.batch + slice.row[r]) * scan.recurrent;
+                                : task.typed(scan.output) + task.place(slice, r, step - 1) * scan.recurrent;
       row_to_panels(space.left_h + at * width, total * width, h, scan.recurrent);
       Real* left = space.left_x + at * width;
       left[ones] = 1;
       if (scan.inputs == 0) continue;
-      const Real* x = task.typed(scan.input) + task.time(slice, r, step) * scan.input_strides[0] + slice.row[r] * scan.input_strides[1];
+      const Real* x = task.typed(scan.input) + task.place(slice, r, step, scan.input_strides);
       for (int64_t i = 0; i < scan.inputs; ++i) left[i / width * input_stride + i % width] = x[i * scan.input_strides[2]];
     }
   }
@@ -42,7 +42,7 @@ void input_gradient(const Task<Real>& task, const Slice& slice, const Space<Real
     for (int64_t step = begin; step < end; ++step) {
       int64_t rows = active_rows(slice, step);
       for (int64_t r = 0; r < rows; ++r, ++at) {
-        Real* dx = task.typed(scan.grad_input) + (task.time(slice, r, step) * scan.batch + slice.row[r]) * scan.inputs;
+        Real* dx = task.typed(scan.grad_input) + task.place(slice, r, step) * scan.inputs;
         if (!few) {
           panels_to_row(dx + p * width, space.dx + at * width, 0, smaller(width, scan.inputs - p * width));
           continue;
@@ -68,13 +68,12 @@ void backward_step(const Task<Real>& task, const Slice& slice, const Space<Real>
   const int64_t stride = slice.rows * width, kept_stride = task.kept_blocks * rows * width;
   const Left<Real> none;
   for (int64_t r = 0; r < rows; ++r) {
-    const int64_t time = task.time(slice, r, step), row = slice.row[r];
     if (scan.grad_output)
       add_row_to_panels(space.dh + r * width, stride,
-                        task.typed(scan.grad_output) + time * scan.grad_output_strides[0] + row * scan.grad_output_strides[1], scan.recurrent);
+                        task.typed(scan.grad_output) + task.place(slice, r, step, scan.grad_output_strides), scan.recurrent);
     if (scan.grad_cells)
-      add_row_to_panels(space.dc + r * width, stride,
-                        task.typed(scan.grad_cells) + time * scan.grad_cells_strides[0] + row * scan.grad_cells_strides[1], scan.hidden);
+      add_row_to_panels(space.dc + r * width, stride, task.typed(scan.grad_cells) + task.place(slice, r, step, scan.grad_cells_strides),
+                        scan.hidden);
   }
   if (task.projected) {
     for (int64_t p = 0; p < task.recurrent_panels; ++p)
@@ -167,7 +166,7 @@ template <class Real> void backward_slice(const Task<Real>& task, const Slice& s
       const Real* checkpoint =
           begin > 0 && task.layout.memory ? kept + begin / scan.segment * stride * task.hidden_panels : nullptr;
       load_states<Real>(task, slice, space, begin, checkpoint);
-      forward_steps<Real>(task, slice, space, begin, end, space.segment, true, nullptr);
+      forward_steps<Real>(task, slice, space, {0, task.hidden_panels, -1}, begin, end, space.segment, true, nullptr);
       backward_steps<Real>(task, slice, space, begin, end, space.segment);
     }
   }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
@@ -12,6 +13,7 @@ from torch.nn import Parameter
 from gatedrnn import cells, gates
 from gatedrnn.engines.cpu import library, ops
 from gatedrnn.engines.interface import Engine, Scan, ScanResult
+from gatedrnn.engines.packing import packed, packed_places, padded, padded_scan
 
 # The names that the library knows, by class. A subclass may change the maths, so only the classes themselves count.
 _GATES: dict[type, str] = {
@@ -62,6 +64,7 @@ class CPUEngine(Engine):
             c_0,
             *(weights.get(name) for name in library.WEIGHTS),
             None if scan.lengths is None else scan.lengths.to(torch.int64),
+            scan.batch_sizes,
             cell,
             _GATES[type(scan.gate)],
             list(getattr(scan.gate, "coefficients", ())),
@@ -75,8 +78,12 @@ class CPUEngine(Engine):
         collected = {}
         if scan.collect:
             collected = {"h": output} if c_0 is None else {"h": output, "c": all_c}
-        if scan.collect == "gates":
-            collected.update(_gate_values(scan, input, h_0, weights, output))
+            with_lengths = replace(scan, input=input)
+            if scan.batch_sizes is not None:
+                with_lengths, places = padded_scan(with_lengths)
+                collected = {name: padded(value, places, scan.batch_sizes) for name, value in collected.items()}
+            if scan.collect == "gates":
+                collected.update(_gate_values(with_lengths, h_0, weights, collected["h"]))
         return ScanResult(
             output.to(scan.input.dtype),
             tuple(s.to(given.dtype) for s, given in zip(state, scan.state, strict=True)),
@@ -119,11 +126,9 @@ def _is_tracer(tensor: Tensor) -> bool:
     return type(tensor).__module__.startswith("torch._subclasses.")
 
 
-def _gate_values(
-    scan: Scan, input: Tensor, h_0: Tensor, weights: Mapping[str, Tensor], output: Tensor
-) -> dict[str, Tensor]:
+def _gate_values(scan: Scan, h_0: Tensor, weights: Mapping[str, Tensor], output: Tensor) -> dict[str, Tensor]:
     """The gates' values at all steps at once, in plain torch: with h known, no step waits for another."""
-    steps = output.shape[0]
+    steps, input = output.shape[0], scan.input
     before = torch.cat([output[1:], h_0[None]] if scan.reverse else [h_0[None], output[:-1]])
     inside: Tensor | None = None
     if scan.lengths is not None:
@@ -145,6 +150,7 @@ def _reference_scan(
     c_0: Tensor | None,
     weights: Mapping[str, Tensor],
     lengths: Tensor | None,
+    batch_sizes: Tensor | None,
     cell: str,
     gate: str,
     coefficients: Sequence[float],
@@ -164,9 +170,15 @@ def _reference_scan(
     function = next(known for known, name in _GATES.items() if name == gate)
     chosen = function(tuple(coefficients)) if gate == "polynomial" else function()
     state = (h_0,) if c_0 is None else (h_0, c_0)
-    result = ReferenceEngine().run(Scan(made, chosen, input, state, weights, lengths, reverse, collect=True))
-    c_n = None if c_0 is None else result.state[1]
-    return result.output, result.state[0], c_n, result.collected.get("c")
+    result = ReferenceEngine().run(
+        Scan(made, chosen, input, state, weights, lengths, reverse, collect=True, batch_sizes=batch_sizes)
+    )
+    if c_0 is None:
+        return result.output, result.state[0], None, None
+    all_c = result.collected["c"]
+    if batch_sizes is not None:
+        all_c = packed(all_c, packed_places(batch_sizes)[0])
+    return result.output, result.state[0], result.state[1], all_c
 
 
 ops.use_reference(_reference_scan)

@@ -14,7 +14,7 @@ void load_states(const Task<Real>& task, const Slice& slice, const Space<Real>& 
   for (int64_t r = 0; r < slice.rows; ++r) {
     const Real* h = task.typed(scan.h_0) + slice.row[r] * scan.recurrent;
     if (step > 0 && slice.length[r] >= step)
-      h = task.typed(scan.output) + (task.time(slice, r, step - 1) * scan.batch + slice.row[r]) * scan.recurrent;
+      h = task.typed(scan.output) + task.place(slice, r, step - 1) * scan.recurrent;
     row_to_panels(space.h[0] + r * width, stride, h, scan.recurrent);
     if (task.layout.memory && !checkpoint)
       row_to_panels(space.c + r * width, stride, task.typed(scan.c_0) + slice.row[r] * scan.hidden, scan.hidden);
@@ -25,16 +25,21 @@ void load_states(const Task<Real>& task, const Slice& slice, const Space<Real>& 
 template <class Real> void pack_input_row(const Task<Real>& task, const Slice& slice, int64_t row, int64_t step, Real* packed) {
   const GatedrnnScan& scan = task.scan;
   if (scan.inputs == 0) return;
-  const Real* x = task.typed(scan.input) + task.time(slice, row, step) * scan.input_strides[0] + slice.row[row] * scan.input_strides[1];
+  const Real* x = task.typed(scan.input) + task.place(slice, row, step, scan.input_strides);
   for (int64_t i = 0; i < scan.inputs; ++i) packed[i] = x[i * scan.input_strides[2]];
   for (int64_t i = scan.inputs; i < task.input_row; ++i) packed[i] = 0;
 }
 
+// The hidden panels that a thread computes, and the team with whom it shares the others; -1: alone.
+struct Share {
+  int64_t first_panel, end_panel, team;
+};
+
 // Steps [begin, end) of a slice. Kept values of all these steps go to `kept` if it is not null; otherwise
 // c is updated in place. Output, final states and checkpoints are written unless this is a recomputation.
 template <class Real>
-void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>& space, int64_t begin, int64_t end, Real* kept,
-                   bool recomputing, Real* checkpoints) {
+void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>& space, const Share& share, int64_t begin, int64_t end,
+                   Real* kept, bool recomputing, Real* checkpoints) {
   constexpr int64_t width = Tile<Real>::width;
   const GatedrnnScan& scan = task.scan;
   const CellLayout& layout = task.layout;
@@ -44,6 +49,9 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
   const Real *h_previous = space.h[0], *c_previous = space.c;
   Real* h_next = space.h[1];
   int64_t c_previous_stride = stride;
+  // The entries of h and c that this thread writes out. A projected h is written whole: it has no team.
+  const int64_t own_c = share.first_panel * width, end_c = smaller(share.end_panel * width, scan.hidden);
+  const int64_t own_h = task.projected ? 0 : own_c, end_h = task.projected ? scan.recurrent : end_c;
 
   for (int64_t step = begin; step < end; ++step) {
     const int64_t rows = active_rows(slice, step), first_block_step = block_end == step;
@@ -59,7 +67,7 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
       if (!kept) kept_rows = 0;
       if (!task.fused) {
         Left<Real> x{space.input, input_depth, task.input_row, task.input_row / input_depth, input_depth};
-        for (int64_t p = 0; p < task.hidden_panels; ++p)
+        for (int64_t p = share.first_panel; p < share.end_panel; ++p)
           for (int block = 0; block < layout.input_end; ++block) {
             product<Real>(Start::bias, none, x, total, 1, task.right_input + (p * layout.input_end + block) * task.input_row * width, 0,
                           task.bias + (p * layout.blocks + block) * width, space.projection, 0);
@@ -80,7 +88,7 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
     Real* region = (kept ? kept : space.region) + (panel_only ? 0 : kept_rows * task.kept_row());
     const int64_t panel_stride = panel_only ? 0 : task.kept_blocks * rows * width;
 
-    for (int64_t p = 0; p < task.hidden_panels; ++p) {
+    for (int64_t p = share.first_panel; p < share.end_panel; ++p) {
       Real* a = region + p * panel_stride;
       const int64_t right_stride = right_rows * width, result_stride = rows * width;
       const Real* right = task.right + p * layout.blocks * right_stride;
@@ -110,7 +118,7 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
       clear_lanes(panel.h, rows, scan.hidden - p * width);
       if (scan.cells && !recomputing)
         for (int64_t r = 0; r < rows; ++r)
-          panels_to_row(task.typed(scan.cells) + (task.time(slice, r, step) * scan.batch + slice.row[r]) * scan.hidden + p * width,
+          panels_to_row(task.typed(scan.cells) + task.place(slice, r, step) * scan.hidden + p * width,
                         panel.c + r * width, 0, smaller(width, scan.hidden - p * width));
     }
     if (task.projected) {
@@ -125,19 +133,22 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
     if (!recomputing) {
       const int64_t going_on = active_rows(slice, step + 1);
       for (int64_t r = 0; r < rows; ++r) {
-        const Real* last = h_next + r * width;
-        panels_to_row(task.typed(scan.output) + (task.time(slice, r, step) * scan.batch + slice.row[r]) * scan.recurrent, last, stride,
-                      scan.recurrent);
+        const Real* last = h_next + r * width + own_h / width * stride;
+        panels_to_row(task.typed(scan.output) + task.place(slice, r, step) * scan.recurrent + own_h, last, stride, end_h - own_h);
         if (r < going_on) continue;
-        panels_to_row(task.typed(scan.h_n) + slice.row[r] * scan.recurrent, last, stride, scan.recurrent);
-        if (layout.memory)
-          panels_to_row(task.typed(scan.c_n) + slice.row[r] * scan.hidden,
-                        (kept ? c_previous : space.c) + r * width, kept ? c_previous_stride : stride, scan.hidden);
+        panels_to_row(task.typed(scan.h_n) + slice.row[r] * scan.recurrent + own_h, last, stride, end_h - own_h);
+        if (layout.memory) {
+          const int64_t c_stride = kept ? c_previous_stride : stride;
+          panels_to_row(task.typed(scan.c_n) + slice.row[r] * scan.hidden + own_c,
+                        (kept ? c_previous : space.c) + r * width + share.first_panel * c_stride, c_stride, end_c - own_c);
+        }
       }
       if (checkpoints && layout.memory && (step + 1) % scan.segment == 0 && step + 1 < scan.steps)
-        __builtin_memcpy(checkpoints + (step + 1) / scan.segment * stride * task.hidden_panels, space.c,
-                         size_t(stride * task.hidden_panels) * sizeof(Real));
+        __builtin_memcpy(checkpoints + ((step + 1) / scan.segment * task.hidden_panels + share.first_panel) * stride,
+                         space.c + share.first_panel * stride,
+                         size_t(stride * (share.end_panel - share.first_panel)) * sizeof(Real));
     }
+    if (share.team >= 0) task.plan.meet(task.plan, share.team);
     packed_rows += rows;
     if (!panel_only) kept_rows += rows;
     const Real* now = h_next;
@@ -148,7 +159,7 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
 
 // Rows past their length: 0.
 template <class Real> void clear_padding(const Task<Real>& task, const Slice& slice, Real* array, int64_t features) {
-  if (!array) return;
+  if (!array || task.scan.starts) return;
   for (int64_t r = 0; r < slice.rows; ++r)
     for (int64_t t = slice.length[r]; t < task.scan.steps; ++t) clear(array + (t * task.scan.batch + slice.row[r]) * features, features);
 }
@@ -162,15 +173,25 @@ template <class Real> Real* kept_of_slice(const Task<Real>& task, const Slice& s
 }
 
 template <class Real> void forward_thread(const Task<Real>& task, int64_t thread) {
-  Space<Real> space(task, false, task.thread_space + thread * task.thread_bytes);
   const GatedrnnScan& scan = task.scan;
-  for (int64_t s = thread; s < task.plan.slices; s += task.plan.threads) {
-    const Slice& slice = task.plan.slice[s];
+  const Plan& plan = task.plan;
+  const int64_t member = thread % plan.team, team = thread / plan.team;
+  Space<Real> space(task, false, task.thread_space + thread * task.thread_bytes);
+  const Space<Real> first(task, false, task.thread_space + (thread - member) * task.thread_bytes);
+  for (int i = 0; i < 2; ++i) space.h[i] = first.h[i];
+  space.c = first.c;
+  const Share share{member * task.hidden_panels / plan.team, (member + 1) * task.hidden_panels / plan.team, plan.team > 1 ? team : -1};
+  for (int64_t s = team; s < plan.slices; s += plan.threads / plan.team) {
+    const Slice& slice = plan.slice[s];
     Real* kept = kept_of_slice(task, slice);
-    load_states<Real>(task, slice, space, 0, nullptr);
-    if (scan.segment && kept && task.layout.memory)  // the first checkpoint is the initial state: all of `kept` is defined
-      __builtin_memcpy(kept, space.c, size_t(slice.rows * task.hidden_panels * Task<Real>::width) * sizeof(Real));
-    forward_steps<Real>(task, slice, space, 0, slice.length[0], scan.segment ? nullptr : kept, false, scan.segment ? kept : nullptr);
+    if (member == 0) {
+      load_states<Real>(task, slice, space, 0, nullptr);
+      if (scan.segment && kept && task.layout.memory)  // the first checkpoint is the initial state: all of `kept` is defined
+        __builtin_memcpy(kept, space.c, size_t(slice.rows * task.hidden_panels * Task<Real>::width) * sizeof(Real));
+    }
+    if (share.team >= 0) plan.meet(plan, share.team);
+    forward_steps<Real>(task, slice, space, share, 0, slice.length[0], scan.segment ? nullptr : kept, false, scan.segment ? kept : nullptr);
+    if (member > 0) continue;
     clear_padding(task, slice, task.typed(scan.output), scan.recurrent);
     clear_padding(task, slice, task.typed(scan.cells), scan.hidden);
   }

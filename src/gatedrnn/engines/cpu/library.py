@@ -8,11 +8,12 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+import weakref
 from ctypes import c_char_p, c_double, c_int, c_int64, c_void_p
 from functools import lru_cache
 from pathlib import Path
 
-ABI = 1
+ABI = 2
 DTYPES = ("float32", "float64")
 CELLS = ("lstm", "lstm_tied", "gru", "janet")
 GATES = ("sigmoid", "softsign", "fast", "iterated_fast", "polynomial", "refine")
@@ -29,7 +30,7 @@ WEIGHTS = (
 )
 
 _POINTERS = (
-    *("lengths", "input", "h_0", "c_0", *WEIGHTS, "output", "h_n", "c_n", "cells", "kept"),
+    *("lengths", "starts", "input", "h_0", "c_0", *WEIGHTS, "output", "h_n", "c_n", "cells", "kept"),
     *("grad_output", "grad_h_n", "grad_c_n", "grad_cells", "grad_input", "grad_h_0", "grad_c_0"),
     *(f"grad_{name}" for name in WEIGHTS),
 )
@@ -78,6 +79,9 @@ def load() -> ctypes.CDLL:
         (library.gatedrnn_select_isa, c_int, (c_char_p,)),
         (library.gatedrnn_panel_width, c_int64, (c_int64,)),
         (library.gatedrnn_kept_row, c_int64, (c_int64,) * 5),
+        (library.gatedrnn_take, c_void_p, (c_int64,)),
+        (library.gatedrnn_give, None, (c_void_p,)),
+        (library.gatedrnn_release, c_int64, ()),
     ):
         function.restype, function.argtypes = restype, argtypes
     if library.gatedrnn_isa() is None:
@@ -118,6 +122,21 @@ def kept_row(dtype: str, cell: str, gate: str, hidden: int, recompute: bool) -> 
     blocks = {"lstm": 4, "lstm_tied": 3, "gru": 4, "janet": 2}[cell] + (gate == "refine")
     width = panel_width(dtype)
     return (hidden + width - 1) // width * width * (memory if recompute else blocks + memory)
+
+
+def take(size: int) -> ctypes.Array[ctypes.c_char]:
+    """A buffer of so many bytes, undefined; the library has it back, to be used again, when nothing refers to it."""
+    address = load().gatedrnn_take(size)
+    if not address:
+        raise RuntimeError(f"out of memory: the CPU engine could not allocate {size} bytes for the backward pass.")
+    buffer = (ctypes.c_char * size).from_address(address)
+    weakref.finalize(buffer, load().gatedrnn_give, address).atexit = False
+    return buffer
+
+
+def release() -> int:
+    """Free the buffers that wait to be used again (at most 1 GiB); the number of bytes."""
+    return int(load().gatedrnn_release())
 
 
 def forward(scan: Scan) -> None:

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from gatedrnn.engines.cpu import library
 
-#: (input, h_0, c_0, weights by name, lengths, cell, gate, coefficients, beta, reverse) -> output, h_n, c_n, cells;
-#: c_0, c_n and cells are None for a cell without a memory.
+#: (input, h_0, c_0, weights by name, lengths, batch_sizes, cell, gate, coefficients, beta, reverse) -> output, h_n,
+#: c_n, cells; c_0, c_n and cells are None for a cell without a memory.
 Reference = Callable[..., tuple[Tensor, Tensor, Tensor | None, Tensor | None]]
 
 _reference: Reference | None = None
@@ -27,6 +27,10 @@ def use_reference(scan: Reference) -> None:
     """Register the differentiable scan that the second derivative goes through."""
     global _reference
     _reference = scan
+
+
+#: Bytes from which on a buffer comes from the library, as its own large ones do.
+POOLED = 4 << 20
 
 
 def has_memory(cell: str) -> bool:
@@ -52,6 +56,7 @@ def _describe(
     c_0: Tensor | None,
     weights: Sequence[Tensor | None],
     lengths: Tensor | None,
+    batch_sizes: Tensor | None,
     cell: str,
     gate: str,
     coefficients: Sequence[float],
@@ -64,29 +69,53 @@ def _describe(
     scan = library.Scan()
     scan.dtype = library.DTYPES.index(str(input.dtype).removeprefix("torch."))
     scan.cell, scan.gate = library.CELLS.index(cell), library.GATES.index(gate)
-    scan.steps, scan.batch, scan.inputs = input.shape
+    scan.steps = _steps(input, batch_sizes)
+    scan.batch, scan.inputs = h_0.shape[0], input.shape[-1]
     weight_ih = weights[0]
     assert weight_ih is not None
     rows = {"lstm": 4, "lstm_tied": 3, "gru": 3, "janet": 2}[cell]
     scan.hidden, scan.recurrent = weight_ih.shape[0] // rows, h_0.shape[1]
     scan.reverse, scan.threads = reverse, threads
-    scan.segment = segment_length(input.shape[0]) if recompute else 0
+    scan.segment = segment_length(scan.steps) if recompute else 0
     numbers = (ctypes.c_double * max(1, len(coefficients)))(*coefficients)
     scan.coefficient_count, scan.coefficients = len(coefficients), ctypes.addressof(numbers)
     scan.odds = math.exp(-beta)
-    scan.input_strides[:] = input.stride()
-    solid = [None if w is None else w.contiguous() for w in (h_0, c_0, *weights, lengths)]
-    names = ("h_0", "c_0", *library.WEIGHTS, "lengths")
+    scan.input_strides[:] = (0, *input.stride())[-3:]
+    starts = None
+    if batch_sizes is not None:
+        starts = batch_sizes.cumsum(0) - batch_sizes
+        lengths = (batch_sizes > torch.arange(scan.batch).unsqueeze(-1)).sum(-1)
+    solid = [None if w is None else w.contiguous() for w in (h_0, c_0, *weights, lengths, starts)]
+    names = ("h_0", "c_0", *library.WEIGHTS, "lengths", "starts")
     _fill(scan, input=input, **dict(zip(names, solid, strict=True)))
     return scan, [numbers, input, *solid]
 
 
+def _steps(input: Tensor, batch_sizes: Tensor | None) -> int:
+    return int(len(input) if batch_sizes is None else len(batch_sizes))
+
+
 def _check_arguments(
-    input: Tensor, h_0: Tensor, c_0: Tensor | None, weights: Sequence[Tensor | None], lengths: Tensor | None
+    input: Tensor,
+    h_0: Tensor,
+    c_0: Tensor | None,
+    weights: Sequence[Tensor | None],
+    lengths: Tensor | None,
+    batch_sizes: Tensor | None,
 ) -> None:
     for tensor in (input, h_0, c_0, *weights):
         if tensor is not None and (tensor.dtype != input.dtype or tensor.device.type != "cpu"):
             raise ValueError(f"all tensors must be {input.dtype} on the CPU, got {tensor.dtype} on {tensor.device}")
+    if batch_sizes is not None:
+        if lengths is not None:
+            raise ValueError("packed input has its lengths in batch_sizes; lengths must be None")
+        falling = bool((batch_sizes[1:] <= batch_sizes[:-1]).all()) and int(batch_sizes[-1]) > 0
+        if not falling or int(batch_sizes[0]) != len(h_0) or int(batch_sizes.sum()) != len(input) or input.dim() != 2:
+            raise ValueError(
+                f"batch_sizes must fall from {len(h_0)}, the number of rows, and sum to {len(input)}, got {batch_sizes}"
+            )
+    elif input.dim() != 3 or input.shape[1] != len(h_0):
+        raise ValueError(f"input must be (steps, {len(h_0)}, features), got {tuple(input.shape)}")
     if lengths is not None and (lengths.dtype != torch.int64 or lengths.shape != input.shape[1:2]):
         raise ValueError(
             f"lengths must be int64 of shape ({input.shape[1]},), got {lengths.dtype} {tuple(lengths.shape)}"
@@ -97,28 +126,37 @@ def _outputs(
     input: Tensor,
     h_0: Tensor,
     c_0: Tensor | None,
-    weight_ih: Tensor,
+    batch_sizes: Tensor | None,
     cell: str,
     gate: str,
     keep: bool,
     recompute: bool,
     collect: bool,
+    room_to_keep: Callable[[Tensor, int], Tensor] = Tensor.new_empty,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Room for the results: output, h_n, c_n, cells, kept, threads. Empty where there is nothing to hold."""
-    steps, batch = input.shape[0], input.shape[1]
+    rows = input.shape[:-1]
     hidden = c_0.shape[1] if c_0 is not None else h_0.shape[1]
     size = 0
     if keep:
+        steps = input.shape[0] if batch_sizes is None else batch_sizes.shape[0]
         row = library.kept_row(str(input.dtype).removeprefix("torch."), cell, gate, hidden, recompute)
-        size = row * batch * (-(-steps // segment_length(steps)) if recompute else steps)
+        size = row * h_0.shape[0] * (-(-steps // segment_length(steps)) if recompute else steps)
     return (
-        input.new_empty(steps, batch, h_0.shape[1]),
+        input.new_empty(*rows, h_0.shape[1]),
         input.new_empty(h_0.shape),
         input.new_empty(c_0.shape if c_0 is not None else (0, 0)),
-        input.new_empty((steps, batch, hidden) if collect else (0, 0, 0)),
-        input.new_empty(size),
+        input.new_empty((*rows, hidden) if collect else (0,) * input.dim()),
+        room_to_keep(input, size),
         torch.empty((), dtype=torch.int64, device=input.device),
     )
+
+
+def _pooled(input: Tensor, size: int) -> Tensor:
+    """From the library's pool if it is large."""
+    if size * input.itemsize < POOLED:
+        return input.new_empty(size)
+    return torch.frombuffer(library.take(size * input.itemsize), dtype=input.dtype)
 
 
 @torch.library.custom_op("gatedrnn::scan", mutates_args=())
@@ -136,6 +174,7 @@ def scan(
     bias_ih_aux: Tensor | None,
     bias_hh_aux: Tensor | None,
     lengths: Tensor | None,
+    batch_sizes: Tensor | None,
     cell: str,
     gate: str,
     coefficients: Sequence[float],
@@ -146,6 +185,8 @@ def scan(
     collect: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """One direction of one layer: output (T, B, n), h_n, c_n, cells, kept, threads.
+
+    With ``batch_sizes`` input, output and cells are packed: (N, features).
 
     c_n is empty for a cell without a memory and cells (c at every step) unless ``collect``. ``kept`` is what the
     backward reads, empty unless ``keep``; ``threads`` is the number of threads that its layout belongs to.
@@ -161,8 +202,8 @@ def scan(
         bias_ih_aux,
         bias_hh_aux,
     )
-    _check_arguments(input, h_0, c_0, weights, lengths)
-    results = _outputs(input, h_0, c_0, weight_ih, cell, gate, keep, recompute, collect)
+    _check_arguments(input, h_0, c_0, weights, lengths, batch_sizes)
+    results = _outputs(input, h_0, c_0, batch_sizes, cell, gate, keep, recompute, collect, _pooled)
     output, h_n, c_n, cells, kept, threads = results
     threads.fill_(torch.get_num_threads())
     if output.numel() == 0:
@@ -171,7 +212,7 @@ def scan(
             c_n.copy_(c_0)
         return results
     described, _alive = _describe(
-        input, h_0, c_0, weights, lengths, cell, gate, coefficients, beta, reverse, recompute, int(threads)
+        input, h_0, c_0, weights, lengths, batch_sizes, cell, gate, coefficients, beta, reverse, recompute, int(threads)
     )
     described.kept_size = kept.numel()
     _fill(described, output=output, h_n=h_n, c_n=c_n, cells=cells, kept=kept)
@@ -183,9 +224,9 @@ def scan(
 def _(  # type: ignore[no-untyped-def]
     input, h_0, c_0, weight_ih, weight_hh, bias_ih, bias_hh, weight_hr,
     weight_ih_aux, weight_hh_aux, bias_ih_aux, bias_hh_aux,
-    lengths, cell, gate, coefficients, beta, reverse, keep, recompute, collect,
+    lengths, batch_sizes, cell, gate, coefficients, beta, reverse, keep, recompute, collect,
 ):  # fmt: skip
-    return _outputs(input, h_0, c_0, weight_ih, cell, gate, keep, recompute, collect)
+    return _outputs(input, h_0, c_0, batch_sizes, cell, gate, keep, recompute, collect)
 
 
 @torch.library.custom_op("gatedrnn::scan_backward", mutates_args=())
@@ -207,6 +248,7 @@ def scan_backward(
     bias_ih_aux: Tensor | None,
     bias_hh_aux: Tensor | None,
     lengths: Tensor | None,
+    batch_sizes: Tensor | None,
     output: Tensor,
     kept: Tensor,
     threads: Tensor,
@@ -242,7 +284,7 @@ def scan_backward(
                 gradient.copy_(given)
         return gradients
     described, _alive = _describe(
-        input, h_0, c_0, weights, lengths, cell, gate, coefficients, beta, reverse, recompute, int(threads)
+        input, h_0, c_0, weights, lengths, batch_sizes, cell, gate, coefficients, beta, reverse, recompute, int(threads)
     )
     described.kept_size = kept.numel()
     _fill(described, output=output, kept=kept)
@@ -250,7 +292,7 @@ def scan_backward(
     for name, incoming in (("output", grad_output), ("cells", grad_cells)):
         if incoming is not None and incoming.numel():
             rows = incoming if incoming.stride(-1) == 1 else incoming.contiguous()
-            getattr(described, f"grad_{name}_strides")[:] = rows.stride()[:2]
+            getattr(described, f"grad_{name}_strides")[:] = (0, *rows.stride())[-3:-1]
             _fill(described, **{f"grad_{name}": rows})
             alive.append(rows)
     for name, incoming in (("h_n", grad_h_n), ("c_n", grad_c_n)):
@@ -278,7 +320,7 @@ def _(  # type: ignore[no-untyped-def]
     grad_output, grad_h_n, grad_c_n, grad_cells,
     input, h_0, c_0, weight_ih, weight_hh, bias_ih, bias_hh, weight_hr,
     weight_ih_aux, weight_hh_aux, bias_ih_aux, bias_hh_aux,
-    lengths, output, kept, threads, cell, gate, coefficients, beta, reverse, recompute, input_gradient,
+    lengths, batch_sizes, output, kept, threads, cell, gate, coefficients, beta, reverse, recompute, input_gradient,
 ):  # fmt: skip
     weights = (
         weight_ih,
@@ -294,19 +336,19 @@ def _(  # type: ignore[no-untyped-def]
     return _gradients(input, h_0, c_0, weights, input_gradient)
 
 
-# Numbers of arguments: the differentiable ones (input, h_0, c_0, weights), then lengths and the options.
+# Numbers of arguments: the differentiable ones (input, h_0, c_0, weights), then lengths, batch_sizes and the options.
 _TENSORS = 3 + len(library.WEIGHTS)
-_OPTIONS = 11  # of the backward: lengths, output, kept, threads and seven more
+_OPTIONS = 12  # of the backward: lengths, batch_sizes, output, kept, threads and seven more
 
 
 def _scan_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     result, _, _, _, kept, threads = output
-    tensors, lengths = inputs[:_TENSORS], inputs[_TENSORS]
-    ctx.cell, ctx.gate, ctx.coefficients, ctx.beta, ctx.reverse, keep, ctx.recompute, _ = inputs[_TENSORS + 1 :]
+    tensors = inputs[: _TENSORS + 2]
+    ctx.cell, ctx.gate, ctx.coefficients, ctx.beta, ctx.reverse, keep, ctx.recompute, _ = inputs[_TENSORS + 2 :]
     if not keep:
         raise RuntimeError("gatedrnn::scan was called with keep=False, so it has no gradient; call it with keep=True")
-    ctx.present = [tensor is not None for tensor in (*tensors, lengths)]
-    ctx.save_for_backward(*(t for t in (*tensors, lengths) if t is not None), result, kept, threads)
+    ctx.present = [tensor is not None for tensor in tensors]
+    ctx.save_for_backward(*(t for t in tensors if t is not None), result, kept, threads)
     ctx.set_materialize_grads(False)
 
 
@@ -323,15 +365,15 @@ def _scan_gradient(ctx: Any, *gradients: Tensor | None) -> tuple[Any, ...]:
         ctx.recompute, ctx.needs_input_grad[0],
     )  # fmt: skip
     wanted = [g if need else None for g, need in zip(computed, ctx.needs_input_grad, strict=False)]
-    return (*wanted, *(None,) * 9)
+    return (*wanted, *(None,) * 10)
 
 
 scan.register_autograd(_scan_gradient, setup_context=_scan_context)
 
 
 def _backward_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-    tensors = inputs[: 4 + _TENSORS + 1]
-    ctx.cell, ctx.gate, ctx.coefficients, ctx.beta, ctx.reverse, _, _ = inputs[4 + _TENSORS + 4 :]
+    tensors = inputs[: 4 + _TENSORS + 2]
+    ctx.cell, ctx.gate, ctx.coefficients, ctx.beta, ctx.reverse, _, _ = inputs[4 + _TENSORS + 5 :]
     ctx.present = [tensor is not None for tensor in tensors]
     ctx.save_for_backward(*(t for t in tensors if t is not None))
     ctx.set_materialize_grads(False)
@@ -342,7 +384,7 @@ def _backward_gradient(ctx: Any, *outer: Tensor | None) -> tuple[Any, ...]:
     if _reference is None:
         raise RuntimeError("the second derivative needs the reference engine; import gatedrnn.engines.cpu.engine first")
     saved, _ = _restore(ctx)
-    lengths = saved.pop()
+    *saved, lengths, batch_sizes = saved
     create_graph = torch.is_grad_enabled()
     with torch.enable_grad():
         # Views, so that a derivative of any order finds its way to the tensors themselves.
@@ -350,7 +392,7 @@ def _backward_gradient(ctx: Any, *outer: Tensor | None) -> tuple[Any, ...]:
         given, (input, h_0, c_0, *weights) = views[:4], views[4:]
         named = {name: w for name, w in zip(library.WEIGHTS, weights, strict=True) if w is not None}
         results = _reference(
-            input, h_0, c_0, named, lengths, ctx.cell, ctx.gate, ctx.coefficients, ctx.beta, ctx.reverse
+            input, h_0, c_0, named, lengths, batch_sizes, ctx.cell, ctx.gate, ctx.coefficients, ctx.beta, ctx.reverse
         )
         pairs = [
             (r, g)

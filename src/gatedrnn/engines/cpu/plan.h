@@ -37,6 +37,11 @@ struct Plan {
   int64_t slices, threads;
   const Slice* slice;
   int64_t most_rows;  // of a slice
+  // With fewer rows than threads, the threads of a slice share its hidden units: a team, which meets after each step.
+  // Thread t is a member of the team t / team. Without teams, 1.
+  int64_t team;
+  void (*meet)(const Plan&, int64_t team);  // returns when all members have called it
+  void* meetings;
 };
 
 struct Call {

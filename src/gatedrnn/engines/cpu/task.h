@@ -69,6 +69,15 @@ template <class Real> struct Task {
   int64_t time(const Slice& slice, int64_t row, int64_t step) const {
     return scan.reverse ? slice.length[row] - 1 - step : step;
   }
+  // Where a row of the slice at a step stands among all rows of an array, contiguous or with strides.
+  int64_t place(const Slice& slice, int64_t row, int64_t step) const {
+    const int64_t t = time(slice, row, step);
+    return (scan.starts ? scan.starts[t] : t * scan.batch) + slice.row[row];
+  }
+  int64_t place(const Slice& slice, int64_t row, int64_t step, const int64_t* strides) const {
+    const int64_t t = time(slice, row, step);
+    return scan.starts ? (scan.starts[t] + slice.row[row]) * strides[1] : t * strides[0] + slice.row[row] * strides[1];
+  }
 };
 
 // One thread's workspace.

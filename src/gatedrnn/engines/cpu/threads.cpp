@@ -55,6 +55,23 @@ class Barrier {
 
 }  // namespace
 
+void Meeting::wait(int64_t members) {
+  constexpr int64_t patience = 4000;  // then the others are probably not running: let them
+  const int64_t ticket = arrived.fetch_add(1, std::memory_order_acq_rel);
+  const int64_t complete = (ticket / members + 1) * members;
+  for (int64_t spins = 0; arrived.load(std::memory_order_acquire) < complete; ++spins) {
+    if (spins > patience) {
+      std::this_thread::yield();
+      continue;
+    }
+#if defined(__x86_64__)
+    _mm_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+  }
+}
+
 void run_phases(int64_t threads, const std::vector<Phase>& phases) {
   Barrier barrier(threads);
   // A thread may fail to start. None does any work before all are there, so the call can still be given up.
