@@ -167,6 +167,7 @@ template <class Real> void backward_slice(const Task<Real>& task, const Slice& s
           begin > 0 && task.layout.memory ? kept + begin / scan.segment * stride * task.hidden_panels : nullptr;
       load_states<Real>(task, slice, space, begin, checkpoint);
       forward_steps<Real>(task, slice, space, {0, task.hidden_panels, -1}, begin, end, space.segment, true, nullptr);
+      load_states<Real>(task, slice, space, begin, checkpoint);  // c before the segment, once more
       backward_steps<Real>(task, slice, space, begin, end, space.segment);
     }
   }

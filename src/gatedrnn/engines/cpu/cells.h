@@ -16,9 +16,8 @@ template <class Real> struct CellParameters {
 template <class Real> struct ForwardPanel {
   Real* a[most_blocks];  // in: pre-activations; out: what the backward reads
   const Real* h_previous;
-  const Real* c_previous;
   Real* h;
-  Real* c;
+  Real* c;       // in: before the step; out: after it
   int64_t size;  // elements, whole vectors
 };
 

@@ -35,8 +35,17 @@ struct Share {
   int64_t first_panel, end_panel, team;
 };
 
-// Steps [begin, end) of a slice. Kept values of all these steps go to `kept` if it is not null; otherwise
-// c is updated in place. Output, final states and checkpoints are written unless this is a recomputation.
+// Whole panels to where they are kept. A long sequence is not read again before it has left the caches: written past
+// them, its lines need not be fetched first.
+template <class Real> void keep_panels(Real* kept, const Real* from, int64_t count, bool streamed) {
+  constexpr int64_t lanes = Tile<Real>::lanes;
+  if (streamed)
+    for (int64_t j = 0; j < count; j += lanes) stream(kept + j, load(from + j));
+  else
+    for (int64_t j = 0; j < count; j += lanes) store(kept + j, load(from + j));
+}
+
+// Steps [begin, end) of a slice. Kept values of all these steps go to `kept` if it is not null. Output, final states and checkpoints are written unless this is a recomputation.
 template <class Real>
 void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>& space, const Share& share, int64_t begin, int64_t end,
                    Real* kept, bool recomputing, Real* checkpoints) {
@@ -45,10 +54,10 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
   const CellLayout& layout = task.layout;
   const int64_t stride = slice.rows * width, right_rows = task.right_rows(), recurrent_depth = task.recurrent_panels * width;
   const Left<Real> none;
-  int64_t block_end = begin, packed_rows = 0, kept_rows = 0;
-  const Real *h_previous = space.h[0], *c_previous = space.c;
+  int64_t block_end = begin, packed_rows = 0;
+  const Real* h_previous = space.h[0];
   Real* h_next = space.h[1];
-  int64_t c_previous_stride = stride;
+  const bool streamed = !recomputing && task.streams();
   // The entries of h and c that this thread writes out. A projected h is written whole: it has no team.
   const int64_t own_c = share.first_panel * width, end_c = smaller(share.end_panel * width, scan.hidden);
   const int64_t own_h = task.projected ? 0 : own_c, end_h = task.projected ? scan.recurrent : end_c;
@@ -64,19 +73,18 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
         for (int64_t r = 0; r < more; ++r) pack_input_row(task, slice, r, block_end, space.input + (total + r) * task.input_row);
         total += more;
       }
-      if (!kept) kept_rows = 0;
       if (!task.fused) {
         Left<Real> x{space.input, input_depth, task.input_row, task.input_row / input_depth, input_depth};
         for (int64_t p = share.first_panel; p < share.end_panel; ++p)
           for (int block = 0; block < layout.input_end; ++block) {
             product<Real>(Start::bias, none, x, total, 1, task.right_input + (p * layout.input_end + block) * task.input_row * width, 0,
                           task.bias + (p * layout.blocks + block) * width, space.projection, 0);
-            Real* region = (kept ? kept : space.region) + kept_rows * task.kept_row();
+            Real* region = space.region;
             const Real* from = space.projection;
             for (int64_t s = step; s < block_end; ++s) {
               int64_t n = active_rows(slice, s);
-              __builtin_memcpy(region + (p * task.kept_blocks + block) * n * width, from, size_t(n * width) * sizeof(Real));
-              region += n * task.kept_row();
+              __builtin_memcpy(region + (p * layout.blocks + block) * n * width, from, size_t(n * width) * sizeof(Real));
+              region += n * task.region_row();
               from += n * width;
             }
           }
@@ -84,9 +92,9 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
     }
     Left<Real> x{space.input + packed_rows * task.input_row, 0, task.input_row, 1, scan.inputs};
     Left<Real> h{h_previous, stride, width, task.recurrent_panels, width};
-    const bool panel_only = !kept && task.fused;  // nothing of a panel is needed after it
-    Real* region = (kept ? kept : space.region) + (panel_only ? 0 : kept_rows * task.kept_row());
-    const int64_t panel_stride = panel_only ? 0 : task.kept_blocks * rows * width;
+    // Unless the inputs were projected ahead, the panels take turns in the same place.
+    Real* region = space.region + (task.fused ? 0 : packed_rows * task.region_row());
+    const int64_t panel_stride = task.fused ? 0 : layout.blocks * rows * width;
 
     for (int64_t p = share.first_panel; p < share.end_panel; ++p) {
       Real* a = region + p * panel_stride;
@@ -110,12 +118,16 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
       ForwardPanel<Real> panel;
       for (int block = 0; block < most_blocks; ++block) panel.a[block] = a + (block < layout.blocks ? block : 0) * result_stride;
       panel.h_previous = h_previous + (task.projected ? 0 : p * stride);
-      panel.c_previous = c_previous + (layout.memory ? p * c_previous_stride : 0);
-      panel.c = kept && layout.memory ? a + layout.blocks * result_stride : space.c + (layout.memory ? p * stride : 0);
+      panel.c = space.c + (layout.memory ? p * stride : 0);
       panel.h = task.projected ? space.hidden + p * stride : h_next + p * stride;
       panel.size = rows * width;
       task.cell.forward(panel, task.parameters);
       clear_lanes(panel.h, rows, scan.hidden - p * width);
+      if (kept) {
+        Real* place = kept + p * task.kept_blocks * result_stride;
+        keep_panels(place, a, layout.blocks * result_stride, streamed);
+        if (layout.memory) keep_panels<Real>(place + layout.blocks * result_stride, panel.c, result_stride, streamed);
+      }
       if (scan.cells && !recomputing)
         for (int64_t r = 0; r < rows; ++r)
           panels_to_row(task.typed(scan.cells) + task.place(slice, r, step) * scan.hidden + p * width,
@@ -126,10 +138,6 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
       product<Real>(Start::zero, none, m, rows, task.recurrent_panels, task.right_projection, task.hidden_panels * width * width,
                     nullptr, h_next, stride);
     }
-    if (kept && layout.memory) {
-      c_previous = region + layout.blocks * rows * width;
-      c_previous_stride = panel_stride;
-    }
     if (!recomputing) {
       const int64_t going_on = active_rows(slice, step + 1);
       for (int64_t r = 0; r < rows; ++r) {
@@ -137,11 +145,9 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
         panels_to_row(task.typed(scan.output) + task.place(slice, r, step) * scan.recurrent + own_h, last, stride, end_h - own_h);
         if (r < going_on) continue;
         panels_to_row(task.typed(scan.h_n) + slice.row[r] * scan.recurrent + own_h, last, stride, end_h - own_h);
-        if (layout.memory) {
-          const int64_t c_stride = kept ? c_previous_stride : stride;
-          panels_to_row(task.typed(scan.c_n) + slice.row[r] * scan.hidden + own_c,
-                        (kept ? c_previous : space.c) + r * width + share.first_panel * c_stride, c_stride, end_c - own_c);
-        }
+        if (layout.memory)
+          panels_to_row(task.typed(scan.c_n) + slice.row[r] * scan.hidden + own_c, space.c + share.first_panel * stride + r * width,
+                        stride, end_c - own_c);
       }
       if (checkpoints && layout.memory && (step + 1) % scan.segment == 0 && step + 1 < scan.steps)
         __builtin_memcpy(checkpoints + ((step + 1) / scan.segment * task.hidden_panels + share.first_panel) * stride,
@@ -150,11 +156,12 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
     }
     if (share.team >= 0) task.plan.meet(task.plan, share.team);
     packed_rows += rows;
-    if (!panel_only) kept_rows += rows;
+    if (kept) kept += rows * task.kept_row();
     const Real* now = h_next;
     h_next = const_cast<Real*>(h_previous);
     h_previous = now;
   }
+  if (streamed) finish_streams();
 }
 
 // Rows past their length: 0.

@@ -13,7 +13,7 @@ template <class Real, class Gate> struct Untied {
       auto forget = forget_forward<Real, Gate>(panel.a[1] + j, panel.a[4] + j, parameters);
       Vec<Real> g = tanh<Real>(load(panel.a[2] + j));
       Vec<Real> o = logistic<Real>(load(panel.a[3] + j));
-      Vec<Real> c = load(panel.c_previous + j);
+      Vec<Real> c = load<Real>(panel.c + j);
       c = c + (i * g - forget.complement * c);
       store(panel.a[0] + j, i);
       store(panel.a[2] + j, g);
@@ -49,7 +49,7 @@ template <class Real, class Gate> struct Tied {
       auto forget = forget_forward<Real, Gate>(panel.a[0] + j, panel.a[3] + j, parameters);
       Vec<Real> g = tanh<Real>(load(panel.a[1] + j));
       Vec<Real> o = logistic<Real>(load(panel.a[2] + j));
-      Vec<Real> c = load(panel.c_previous + j);
+      Vec<Real> c = load<Real>(panel.c + j);
       c = c + forget.complement * (g - c);
       store(panel.a[1] + j, g);
       store(panel.a[2] + j, o);

@@ -63,6 +63,24 @@ template <class Real> GATEDRNN_INLINE Vec<Real> load(const Real* p) {
   return v;
 }
 template <class Real> GATEDRNN_INLINE void store(Real* p, Vec<Real> v) { __builtin_memcpy(p, &v, sizeof v); }
+// A store past the caches, for what is not read again soon; p is aligned to a vector.
+template <class Real> GATEDRNN_INLINE void stream(Real* p, Vec<Real> v) {
+#if defined(__AVX512F__) && GATEDRNN_VECTOR_BYTES == 64
+  _mm512_stream_si512(reinterpret_cast<__m512i*>(p), (__m512i)v);
+#elif defined(__AVX2__) && GATEDRNN_VECTOR_BYTES == 32
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(p), (__m256i)v);
+#elif defined(__x86_64__) && GATEDRNN_VECTOR_BYTES == 16
+  _mm_stream_si128(reinterpret_cast<__m128i*>(p), (__m128i)v);
+#else
+  store(p, v);
+#endif
+}
+// Streamed stores are seen by other threads after this.
+GATEDRNN_INLINE void finish_streams() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
 template <class Real> GATEDRNN_INLINE Vec<Real> splat(Real x) { return x - Vec<Real>{}; }
 template <class Real> GATEDRNN_INLINE IntVec<Real> bits(Vec<Real> v) { return (IntVec<Real>)v; }
 

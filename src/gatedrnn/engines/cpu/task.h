@@ -63,6 +63,13 @@ template <class Real> struct Task {
 
   int64_t right_rows() const { return (fused ? scan.inputs : 0) + recurrent_panels * width; }
   int64_t hidden_blocks() const { return layout.blocks - layout.hidden_begin; }
+  int64_t region_row() const { return layout.blocks * hidden_panels * width; }
+  // More than the last cache holds of what is kept, and in a place where whole vectors can be written.
+  bool streams() const {
+    constexpr int64_t cached_bytes = 16 << 20;
+    return scan.kept && !scan.segment && scan.kept_size * int64_t(sizeof(Real)) > cached_bytes &&
+           reinterpret_cast<uintptr_t>(scan.kept) % GATEDRNN_VECTOR_BYTES == 0;
+  }
   int64_t kept_row() const { return kept_blocks * hidden_panels * width; }
   const Real* typed(const void* p) const { return static_cast<const Real*>(p); }
   Real* typed(void* p) const { return static_cast<Real*>(p); }
@@ -97,9 +104,9 @@ template <class Real> struct Space {
     for (Real*& state : h) state = arena.take<Real>(rows * R);
     c = arena.take<Real>(task.layout.memory ? rows * H : 0);
     hidden = arena.take<Real>(task.projected ? rows * H : 0);
-    // A forward that keeps nothing has room for one panel of pre-activations, or a block if projected ahead.
-    bool keeps = scan.kept && !scan.segment;
-    region = arena.take<Real>(keeps || backward ? 0 : task.fused ? rows * task.kept_blocks * width : block * task.kept_row());
+    // Room for one panel of pre-activations, or for a block of steps if projected ahead.
+    const bool forward = !backward || scan.segment;
+    region = arena.take<Real>(!forward ? 0 : task.fused ? rows * task.layout.blocks * width : block * task.region_row());
     projection = arena.take<Real>(task.fused ? 0 : block * width);
     if (backward) {
       int64_t blocks = task.layout.blocks;
