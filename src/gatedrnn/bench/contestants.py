@@ -47,9 +47,12 @@ class Contestant:
             if lengths is None:
                 return step(layer, data)
             if self.packed:
-                packed = nn.utils.rnn.pack_padded_sequence(data.input, lengths)
-                return step(layer, Data(data.work, packed, data.gradient))  # type: ignore[arg-type]
+                return step(layer, data)
             return step(layer, data, lengths=lengths)
+
+    def prepare(self, data: Data) -> Data:
+        """The data as this contestant takes them; not timed."""
+        return data.packed() if self.packed and data.work.shortest is not None else data
 
     def truth(self, layer: nn.Module, shape: Shape) -> tuple[nn.Module, dict[str, str]]:
         """The reference engine in float64 with the layer's weights, and our names for the layer's parameters."""

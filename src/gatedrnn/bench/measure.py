@@ -62,7 +62,7 @@ def timed(entries: Sequence[tuple[Contestant, Work]], rounds: int, say: Say) -> 
     for contestant, work in entries:
         say(f"checking {contestant.name} at {work.shape}, {work.loss}")
         error = check(contestant, work)
-        layer, data = contestant.build(work.shape), Data.draw(work)
+        layer, data = contestant.build(work.shape), contestant.prepare(Data.draw(work))
         contestant.run(layer, data)
         prepared.append((contestant, work, layer, data, error))
     seconds: list[list[float]] = [[] for _ in prepared]

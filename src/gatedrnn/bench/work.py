@@ -7,6 +7,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 Loss = Literal["dense", "last", "none"]
 
@@ -65,7 +66,7 @@ class Data:
     """The input and the gradient of the output, drawn once and used by all contestants."""
 
     work: Work
-    input: Tensor
+    input: Tensor | PackedSequence
     gradient: Tensor
 
     @classmethod
@@ -78,6 +79,14 @@ class Data:
         if lengths is not None and work.loss == "dense":
             gradient = gradient * (torch.arange(shape.T).unsqueeze(-1) < lengths).unsqueeze(-1)
         return cls(work, x, gradient)
+
+    def packed(self) -> Data:
+        """The same rows and their gradients, packed."""
+        lengths = self.work.lengths()
+        assert lengths is not None
+        assert isinstance(self.input, Tensor)
+        packed = pack_padded_sequence(self.input, lengths)
+        return Data(self.work, packed, pack_padded_sequence(self.gradient, lengths).data)
 
 
 def step(layer: nn.Module, data: Data, **arguments: object) -> Tensor:
@@ -94,8 +103,6 @@ def step(layer: nn.Module, data: Data, **arguments: object) -> Tensor:
     return output.detach()
 
 
-def _output(result: tuple[Tensor, ...]) -> Tensor:
-    output = result[0]
-    if isinstance(output, nn.utils.rnn.PackedSequence):
-        output = nn.utils.rnn.pad_packed_sequence(output)[0]
-    return output
+def _output(result: tuple[Tensor | PackedSequence, ...]) -> Tensor:
+    """Packed output as it comes: padding it again is the caller's choice, and costs more than the layer."""
+    return result[0].data if isinstance(result[0], PackedSequence) else result[0]

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+from functools import lru_cache
+
+import torch
+
 from gatedrnn.engines.cpu.engine import CPUEngine
 from gatedrnn.engines.interface import Collect, Engine, Scan, ScanResult
 from gatedrnn.engines.reference import ReferenceEngine
@@ -23,7 +28,22 @@ def resolve(name: str, scan: Scan) -> Engine:
         if reason := engine.refuses(scan):
             raise RuntimeError(f"the engine {name!r} cannot run this: {reason}")
         return engine
-    return next(engine for engine in ENGINES.values() if engine.refuses(scan) is None)
+    for engine in ENGINES.values():
+        reason = engine.refuses(scan)
+        if reason is None:
+            return engine
+        if reason == engine.missing() and not torch.compiler.is_compiling():
+            _warn_once(engine.name, reason)
+    raise RuntimeError("no engine can run this")  # the reference engine can
+
+
+@lru_cache
+def _warn_once(name: str, reason: str) -> None:
+    warnings.warn(
+        f"the engine {name!r} is missing and a slower one runs in its place: {reason}. "
+        "Install a C++ compiler and then the package again, or silence this with engine='reference'.",
+        stacklevel=6,
+    )
 
 
 def explain(name: str, scan: Scan) -> str:

@@ -57,6 +57,10 @@ class Engine(ABC):
     def refuses(self, scan: Scan) -> str | None:
         """Why this engine cannot run the scan; None if it can."""
 
+    def missing(self) -> str | None:
+        """Why this engine cannot run anything on this machine; None if it can."""
+        return None
+
     @abstractmethod
     def describe(self, scan: Scan) -> str:
         """What will run, for a scan it does not refuse."""

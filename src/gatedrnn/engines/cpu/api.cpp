@@ -151,7 +151,7 @@ struct OwnedPlan {
       slice.length = lengths.data() + slice.first;
     }
     plan.slice = slices.data();
-    plan.team = teams ? members_of_team(scan, panel_width) : 1;
+    plan.team = teams ? members_of_team(scan, panel_width, useful) : 1;
     plan.threads *= plan.team;
     if (plan.team > 1) {
       meetings = std::vector<Meeting>(size_t(plan.slices));
@@ -162,13 +162,12 @@ struct OwnedPlan {
 
  private:
   // Slices of one row each leave threads over. A step must be worth a meeting, and a member at least two panels.
-  int64_t members_of_team(const GatedrnnScan& scan, int64_t panel_width) const {
+  int64_t members_of_team(const GatedrnnScan& scan, int64_t panel_width, int64_t useful) const {
     constexpr double least_work_of_step = 5e4;
     const double work = 2.0 * double(plan.layout.blocks) * double(scan.hidden) * double(scan.recurrent);
     if (plan.slices < scan.batch || plan.most_rows > 1 || scan.weight_hr || work < least_work_of_step) return 1;
-    if (plan.threads < std::min(scan.threads, scan.batch)) return 1;  // too little work for more threads
     const int64_t panels = (scan.hidden + panel_width - 1) / panel_width;
-    return std::max<int64_t>(1, std::min({scan.threads / plan.slices, panels / 2, most_of_team}));
+    return std::max<int64_t>(1, std::min({std::min(scan.threads, useful) / plan.slices, panels / 2, most_of_team}));
   }
   static constexpr int64_t most_of_team = 8;
 };

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -33,14 +33,14 @@ class CPUEngine(Engine):
     name: ClassVar[str] = "cpu"
 
     def refuses(self, scan: Scan) -> str | None:
-        missing = library.reason_missing()
-        if missing:
-            return missing
         if _cell_name(scan.cell) is None:
             return f"it has no kernel for the cell {scan.cell!r}"
         if type(scan.gate) not in _GATES:
             return f"it has no kernel for the gate {scan.gate!r}"
-        return _refused_tensors(scan)
+        return _refused_tensors(scan) or self.missing()
+
+    def missing(self) -> str | None:
+        return library.reason_missing()
 
     def describe(self, scan: Scan) -> str:
         threads = torch.get_num_threads()
@@ -58,7 +58,9 @@ class CPUEngine(Engine):
         keep = torch.is_grad_enabled() and any(t.requires_grad for t in _tensors(scan))
         cell = _cell_name(scan.cell)
         assert cell is not None
-        output, h_n, c_n, all_c, _, _ = ops.scan(
+        # The operator costs as much as a short scan; where nobody looks on, its function alone will do.
+        function: Callable[..., tuple[Tensor, ...]] = ops.scan if keep or _watched(scan) else ops.run
+        output, h_n, c_n, all_c, _, _ = function(
             input,
             h_0,
             c_0,
@@ -119,6 +121,17 @@ def _refused_tensors(scan: Scan) -> str | None:
         if torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None:
             return "it has no forward-mode derivative"
     return None
+
+
+def _watched(scan: Scan) -> bool:
+    """Whether torch compiles, traces or otherwise intercepts what is called."""
+    return (
+        torch.compiler.is_compiling()
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch._C._len_torch_function_stack() > 0
+        or torch._C._get_tracing_state() is not None
+        or any(_is_tracer(tensor) for tensor in _tensors(scan))
+    )
 
 
 def _is_tracer(tensor: Tensor) -> bool:

@@ -159,8 +159,7 @@ def _pooled(input: Tensor, size: int) -> Tensor:
     return torch.frombuffer(library.take(size * input.itemsize), dtype=input.dtype)
 
 
-@torch.library.custom_op("gatedrnn::scan", mutates_args=())
-def scan(
+def run(
     input: Tensor,
     h_0: Tensor,
     c_0: Tensor | None,
@@ -218,6 +217,10 @@ def scan(
     _fill(described, output=output, h_n=h_n, c_n=c_n, cells=cells, kept=kept)
     library.forward(described)
     return results
+
+
+#: The same as an operator, which torch can differentiate, trace and compile.
+scan = torch.library.custom_op("gatedrnn::scan", run, mutates_args=())
 
 
 @scan.register_fake
