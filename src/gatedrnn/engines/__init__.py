@@ -42,7 +42,7 @@ def _warn_once(name: str, reason: str) -> None:
     warnings.warn(
         f"the engine {name!r} is missing and a slower one runs in its place: {reason}. "
         "Install a C++ compiler and then the package again, or silence this with engine='reference'.",
-        stacklevel=6,
+        stacklevel=7,  # the line that calls the layer
     )
 
 
