@@ -28,19 +28,24 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 
 def _module(path: Path) -> str:
-    first = path.relative_to(PACKAGE).parts[0]
-    return "gatedrnn" if first == "__init__.py" else first.removesuffix(".py")
+    first, *rest = path.relative_to(PACKAGE).parts
+    return "gatedrnn" if first == "__init__.py" else _owner([first.removesuffix(".py"), *rest])
+
+
+def _owner(parts: list[str]) -> str:
+    """The row of the table: the first name, or for the laboratory, whose packages have a row each, the first two."""
+    return ".".join(parts[:2]) if parts[0] == "lab" and parts[1:] and parts[1] != "__init__.py" else parts[0]
 
 
 def _imports(path: Path) -> Iterator[str]:
-    """Dotted names of everything imported; `from gatedrnn import gates` counts as gatedrnn.gates."""
+    """Dotted names of everything imported; `from gatedrnn import gates` counts as gatedrnn.gates, lab.x likewise."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: relative import"
-            if node.module == "gatedrnn":
-                yield from (f"gatedrnn.{alias.name}" for alias in node.names)
+            if node.module in ("gatedrnn", "gatedrnn.lab"):
+                yield from (f"{node.module}.{alias.name}" for alias in node.names)
             else:
                 yield node.module or ""
 
@@ -51,7 +56,8 @@ def _violations(path: Path, module: str) -> list[str]:
     for name in _imports(path):
         top, *rest = name.split(".")
         if top == "gatedrnn":
-            if rest and rest[0] not in own | {module} and not (module == "cli" and rest[0] == "__version__"):
+            version = rest == ["__version__"] and module.startswith(("cli", "lab"))
+            if rest and _owner(rest) not in own | {module} and not version:
                 found.append(name)
         elif top != "torch" and top not in others and top not in sys.stdlib_module_names:
             found.append(name)
@@ -75,8 +81,22 @@ def test_a_wrong_import_is_seen(tmp_path: Path) -> None:
     assert _violations(wrong, "cells") == ["numpy", "gatedrnn.layers", "gatedrnn.engines.reference"]
 
 
+def test_a_wrong_import_inside_the_laboratory_is_seen(tmp_path: Path) -> None:
+    wrong = tmp_path / "wrong.py"
+    wrong.write_text(
+        "from gatedrnn import lab, layers\nfrom gatedrnn.lab import tasks\nfrom gatedrnn.lab.tasks.base import Task\n"
+        "import gatedrnn.lab.models.options\nfrom gatedrnn.lab.training import Run\n"
+    )
+    assert _violations(wrong, "lab.models") == [
+        "gatedrnn.lab",
+        "gatedrnn.lab.tasks",
+        "gatedrnn.lab.tasks.base",
+        "gatedrnn.lab.training",
+    ]
+
+
 def test_the_library_never_imports_what_needs_the_extra() -> None:
     import subprocess
 
-    code = "import gatedrnn, sys; print([m for m in sys.modules if m.startswith(('gatedrnn.theory', 'gatedrnn.cli'))])"
+    code = "import gatedrnn, sys; print([m for m in sys.modules if m.startswith(('gatedrnn.theory', 'gatedrnn.lab', 'gatedrnn.cli'))])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,116 @@
+"""The options of a model, and the layer they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from gatedrnn import gates, inits, layers
+
+# The options that only some cells have, with their defaults there.
+_DEFAULTS: dict[str, bool | str | int] = {
+    "tied": True,
+    "forget_gate": "fast",
+    "forget_init": "constant",
+    "memory_size": 64,
+    "heads": 4,
+}
+_UNGATED = ("nru",)
+_WITHOUT_BIAS_HH = ("nru", "minimal_rnn", "fastgrnn")
+
+
+def cells_with(option: str) -> list[str]:
+    """The cells that have this option."""
+    if option == "tied":
+        return ["lstm"]
+    if option in ("memory_size", "heads"):
+        return ["nru"]
+    lacking = _WITHOUT_BIAS_HH if option == "trainable_bias_hh" else _UNGATED
+    return [name for name in layers.LAYERS if name not in lacking]
+
+
+@dataclass(frozen=True)
+class Model:
+    """A recurrent layer and a linear head.
+
+    The weights are drawn from U(±1/√H) and the biases are zero but the forget bias; FastGRNN and NRU start as their
+    authors wrote. An option that only some cells have is, where it is not given, filled in for these cells; for the
+    others it stays None.
+    """
+
+    cell: str = "lstm"
+    """lstm, gru, janet, nru, ugrnn, minimal_rnn, fastgrnn or mgu."""
+    hidden_size: int = 128
+    """Number of hidden units H."""
+    num_layers: int = 1
+    """Number of layers, one on the other."""
+    tied: bool | None = None
+    """LSTM: the input gate is 1−f. Tied unless told otherwise."""
+    forget_gate: str | None = None
+    """sigmoid, softsign, fast, iterated_fast, polynomial or refine; fast unless told otherwise. Not for the NRU."""
+    forget_init: str | None = None
+    """constant, chrono (t_max is the task's), uniform or power_law; constant unless told otherwise. Not for the NRU."""
+    trainable_bias_hh: bool = False
+    """Train the second bias too. It is zero and frozen otherwise: two summed biases would make RMSprop and Adam move
+    the forget bias twice as far per update."""
+    memory_size: int | None = None
+    """NRU: size of the memory; 64 unless told otherwise."""
+    heads: int | None = None
+    """NRU: number of heads; 4 unless told otherwise."""
+    engine: str = "auto"
+    """auto, cpu or reference: what runs the loop over time."""
+    recompute: bool = False
+    """Keep less for the backward pass and compute it a second time: less memory, more time."""
+
+    def __post_init__(self) -> None:
+        for option, default in _DEFAULTS.items():
+            has_it = self.cell in cells_with(option)
+            if getattr(self, option) is None and has_it:
+                object.__setattr__(self, option, default)
+            if getattr(self, option) is False and not has_it:  # not tied, as always
+                object.__setattr__(self, option, None)
+
+    def check(self) -> None:
+        """Raise ValueError that begins with the option's name and says what is allowed."""
+        _check_known("cell", self.cell, layers.LAYERS)
+        for option in ("hidden_size", "num_layers"):
+            if getattr(self, option) < 1:
+                raise ValueError(f"{option} must be at least 1, got {getattr(self, option)}")
+        for option in (*_DEFAULTS, "trainable_bias_hh"):
+            value, having = getattr(self, option), cells_with(option)
+            if value not in (None, False) and self.cell not in having:
+                raise ValueError(f"{option} is for {', '.join(having)}, not for the cell {self.cell}, got {value}")
+        if self.forget_gate is not None:
+            _check_known("forget_gate", self.forget_gate, gates.GATES)
+        if self.forget_init is not None:
+            _check_known("forget_init", self.forget_init, inits.INITS)
+            smallest = inits.INITS[self.forget_init].smallest_size
+            if self.hidden_size < smallest:
+                raise ValueError(
+                    f"hidden_size must be at least {smallest} for {self.forget_init} biases, got {self.hidden_size}"
+                )
+        self.layer(1, t_max=3.0, device="meta")  # the layer's own checks: engine, memory_size and heads
+
+    def layer(self, input_size: int, t_max: float, device: torch.device | str | None = None) -> layers.RecurrentLayer:
+        """The recurrent layer, its parameters as the library draws them. ``t_max`` is for chrono initialisation."""
+        options: dict[str, Any] = {
+            name: getattr(self, name)
+            for name in ("tied", "forget_gate", "memory_size", "heads")
+            if getattr(self, name) is not None
+        }
+        if self.forget_init is not None:
+            init: Any = inits.INITS[self.forget_init]
+            options["forget_init"] = init(t_max) if init is inits.Chrono else init()
+        options |= {"num_layers": self.num_layers, "engine": self.engine, "recompute": self.recompute}
+        kind: Any = layers.LAYERS[self.cell]
+        layer: layers.RecurrentLayer = kind(input_size, self.hidden_size, device=device, **options)
+        return layer
+
+
+def _check_known(option: str, value: str, known: Iterable[str]) -> None:
+    names = list(known)
+    if value not in names:
+        raise ValueError(f"{option} must be one of {', '.join(names)}, got {value!r}")

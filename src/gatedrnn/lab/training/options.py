@@ -1,0 +1,162 @@
+"""The options of training."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import torch
+
+OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
+    "rmsprop": torch.optim.RMSprop,
+    "adam": torch.optim.Adam,
+    "adamw": torch.optim.AdamW,
+    "sgd": torch.optim.SGD,
+}
+SCHEDULES = ("constant", "steps", "linear", "cosine", "plateau")
+
+# The options that only some optimisers, and only some schedules, have, with their defaults there.
+_OPTIMIZER_OPTIONS: dict[str, dict[str, float]] = {
+    "rmsprop": {"alpha": 0.99, "eps": 1e-8, "momentum": 0.0, "weight_decay": 0.0},
+    "adam": {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.0},
+    "adamw": {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.01},
+    "sgd": {"momentum": 0.0, "weight_decay": 0.0},
+}
+_SCHEDULE_OPTIONS: dict[str, dict[str, float | tuple[int, ...] | int]] = {
+    "constant": {},
+    "steps": {"decay": 0.2, "decay_at": ()},
+    "linear": {},
+    "cosine": {},
+    "plateau": {"decay": 0.2, "patience": 20},
+}
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a model is trained. The defaults are the paper's for the adding and the copy task.
+
+    An option that only some optimisers or schedules have is, where it is not given, filled in for these; for the others
+    it stays None.
+    """
+
+    optimizer: str = "rmsprop"
+    """rmsprop, adam, adamw or sgd."""
+    lr: float = 1e-3
+    """Learning rate."""
+    alpha: float | None = None
+    """rmsprop: how slowly the mean square of the gradient changes; 0.99 unless told otherwise."""
+    beta1: float | None = None
+    """adam, adamw: how slowly the mean of the gradient changes; 0.9 unless told otherwise."""
+    beta2: float | None = None
+    """adam, adamw: how slowly its mean square changes; 0.999 unless told otherwise."""
+    eps: float | None = None
+    """rmsprop, adam, adamw: added to the denominator; 1e-8 unless told otherwise."""
+    momentum: float | None = None
+    """rmsprop, sgd: momentum; 0 unless told otherwise."""
+    weight_decay: float | None = None
+    """Weight decay; 0 unless told otherwise, for adamw 0.01."""
+    clip: float | None = 1.0
+    """The gradient is scaled down to this norm; None leaves it as it is."""
+    batch_size: int = 64
+    """Sequences in a batch."""
+    updates: int = 20000
+    """Number of updates."""
+    schedule: str = "constant"
+    """constant, steps (times decay after the updates decay_at), linear or cosine (down to 0 at the end), or plateau
+    (times decay when the metric has not become better for patience evaluations)."""
+    decay: float | None = None
+    """steps, plateau: the factor on the learning rate; 0.2 unless told otherwise."""
+    decay_at: tuple[int, ...] | None = None
+    """steps: after these updates."""
+    patience: int | None = None
+    """plateau: evaluations to wait; 20 unless told otherwise."""
+    evaluate_every: int = 50
+    """Updates from one evaluation to the next."""
+    evaluation_size: int = 1000
+    """Sequences in the evaluation set, which is the same for every run."""
+    target: float | None = None
+    """Stop at the first evaluation whose metric is at least as good as this."""
+    budget_seconds: float | None = None
+    """Stop when training and evaluation have taken so long."""
+    seed: int = 0
+    """Seed of the weights and of the batches."""
+    threads: int | None = None
+    """Threads of torch and of the engine; as many as torch takes unless told otherwise. Kept when the run continues."""
+    device: str = "cpu"
+    """Where torch computes: cpu, cuda, cuda:1, mps, …"""
+    autocast: str | None = None
+    """bfloat16: torch's automatic mixed precision. (float16 would need the loss to be scaled.)"""
+    checkpoint_seconds: float = 30.0
+    """Seconds between checkpoints: the work that a killed run loses at most."""
+    tensorboard: bool = False
+    """Write TensorBoard events too; needs the package tensorboard."""
+
+    def __post_init__(self) -> None:
+        defaults = {**_OPTIMIZER_OPTIONS.get(self.optimizer, {}), **_SCHEDULE_OPTIONS.get(self.schedule, {})}
+        for option, default in defaults.items():
+            if getattr(self, option) is None:
+                object.__setattr__(self, option, default)
+
+    def check(self) -> None:
+        """Raise ValueError that begins with the option's name and says what is allowed."""
+        _check_known("optimizer", self.optimizer, OPTIMIZERS)
+        _check_known("schedule", self.schedule, SCHEDULES)
+        self._check_owned("optimizer", _OPTIMIZER_OPTIONS)
+        self._check_owned("schedule", _SCHEDULE_OPTIONS)
+        for option in ("lr", "eps", "clip", "budget_seconds"):
+            value = getattr(self, option)
+            if value is not None and not (value > 0 and math.isfinite(value)):
+                raise ValueError(f"{option} must be a positive number, got {value}")
+        for option in ("weight_decay", "checkpoint_seconds"):
+            value = getattr(self, option)
+            if not (value >= 0 and math.isfinite(value)):
+                raise ValueError(f"{option} must be 0 or a positive number, got {value}")
+        for option in ("alpha", "beta1", "beta2", "momentum", "decay"):
+            value = getattr(self, option)
+            if value is not None and not 0 <= value < 1:
+                raise ValueError(f"{option} must be at least 0 and below 1, got {value}")
+        for option in ("batch_size", "updates", "evaluate_every", "evaluation_size", "threads", "patience"):
+            value = getattr(self, option)
+            if value is not None and value < 1:
+                raise ValueError(f"{option} must be at least 1, got {value}")
+        if self.decay_at is not None and not all(1 <= at < self.updates for at in self.decay_at or (0,)):
+            raise ValueError(f"decay_at must name updates between 1 and {self.updates - 1}, got {list(self.decay_at)}")
+        if self.target is not None and not math.isfinite(self.target):
+            raise ValueError(f"target must be a finite number, got {self.target}")
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"seed must be at least 0 and below 2**63, got {self.seed}")
+        _check_device(self.device)
+        if self.autocast is not None:
+            _check_known("autocast", self.autocast, ("bfloat16",))
+        if self.tensorboard and importlib.util.find_spec("tensorboard") is None:
+            raise ValueError("tensorboard needs the package of that name: pip install tensorboard")
+
+    def _check_owned(self, kind: str, options: Mapping[str, Mapping[str, object]]) -> None:
+        own = options[getattr(self, kind)]
+        for option in dict.fromkeys(name for names in options.values() for name in names):
+            if option not in own and getattr(self, option) is not None:
+                having = [name for name, names in options.items() if option in names]
+                raise ValueError(
+                    f"{option} is for the {kind} {', '.join(having)}, not for {getattr(self, kind)}, "
+                    f"got {getattr(self, option)}"
+                )
+
+
+def _check_known(option: str, value: str, known: Iterable[str]) -> None:
+    names = list(known)
+    if value not in names:
+        raise ValueError(f"{option} must be one of {', '.join(names)}, got {value!r}")
+
+
+def _check_device(name: str) -> None:
+    try:
+        device = torch.device(name)
+        if device.type == "meta":
+            raise RuntimeError("it computes nothing")
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as wrong:
+        raise ValueError(
+            f"device must be one that torch can use here, got {name!r}: {str(wrong).splitlines()[0]}"
+        ) from None

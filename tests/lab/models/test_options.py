@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import pytest
+
+from gatedrnn import gates, inits, layers
+from gatedrnn.lab.models import Model
+
+
+def test_the_defaults_are_the_papers() -> None:
+    model = Model()
+    assert (model.cell, model.hidden_size, model.num_layers) == ("lstm", 128, 1)
+    assert (model.tied, model.forget_gate, model.forget_init) == (True, "fast", "constant")
+    assert model.memory_size is None and model.heads is None
+    nru = Model(cell="nru")
+    assert (nru.memory_size, nru.heads, nru.forget_gate, nru.forget_init, nru.tied) == (64, 4, None, None, None)
+    assert Model(cell="gru") == Model(cell="gru", tied=False)
+
+
+@pytest.mark.parametrize("cell", layers.LAYERS)
+def test_every_cell_has_its_defaults(cell: str) -> None:
+    Model(cell=cell).check()
+
+
+@pytest.mark.parametrize("gate", gates.GATES)
+@pytest.mark.parametrize("init", inits.INITS)
+def test_every_gate_and_initialiser(gate: str, init: str) -> None:
+    Model(forget_gate=gate, forget_init=init).check()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"cell": "rnn"}, "cell must be one of lstm, gru, janet.*got 'rnn'"),
+        ({"hidden_size": 0}, "hidden_size must be at least 1, got 0"),
+        ({"num_layers": -1}, "num_layers must be at least 1, got -1"),
+        ({"cell": "gru", "tied": True}, "tied is for lstm, not for the cell gru, got True"),
+        ({"forget_gate": "quick"}, "forget_gate must be one of sigmoid, softsign, fast.*got 'quick'"),
+        ({"forget_init": "zero"}, "forget_init must be one of constant, chrono.*got 'zero'"),
+        ({"cell": "nru", "forget_gate": "fast"}, "forget_gate is for lstm.*not for the cell nru, got fast"),
+        ({"cell": "nru", "forget_init": "chrono"}, "forget_init is for lstm.*not for the cell nru"),
+        ({"memory_size": 64}, "memory_size is for nru, not for the cell lstm, got 64"),
+        ({"cell": "nru", "heads": 3}, "64·3 = 192"),
+        ({"cell": "nru", "trainable_bias_hh": True}, "trainable_bias_hh is for lstm, gru.*not for the cell nru"),
+        ({"engine": "gpu"}, "unknown engine 'gpu'; known engines: auto, cpu, reference"),
+        ({"hidden_size": 1, "forget_init": "uniform"}, "hidden_size must be at least 2 for uniform biases, got 1"),
+    ],
+)
+def test_what_cannot_be(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Model(**options).check()  # type: ignore[arg-type]

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import pytest
+
+from gatedrnn.lab.training import OPTIMIZERS, SCHEDULES, Training
+
+
+def test_the_defaults_are_the_papers() -> None:
+    training = Training()
+    assert (training.optimizer, training.lr, training.alpha, training.eps) == ("rmsprop", 1e-3, 0.99, 1e-8)
+    assert (training.clip, training.batch_size, training.updates) == (1.0, 64, 20000)
+    assert (training.evaluate_every, training.evaluation_size) == (50, 1000)
+    assert training.beta1 is None
+    assert Training(optimizer="adam").beta2 == 0.999
+
+
+@pytest.mark.parametrize("optimizer", OPTIMIZERS)
+@pytest.mark.parametrize("schedule", [name for name in SCHEDULES if name != "steps"])
+def test_what_can_be(optimizer: str, schedule: str) -> None:
+    Training(optimizer=optimizer, schedule=schedule).check()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"optimizer": "lbfgs"}, "optimizer must be one of rmsprop, adam, adamw, sgd, got 'lbfgs'"),
+        ({"lr": -1.0}, "lr must be a positive number, got -1.0"),
+        ({"lr": float("nan")}, "lr must be a positive number, got nan"),
+        ({"optimizer": "adam", "momentum": 0.9}, "momentum is for the optimizer rmsprop, sgd, not for adam, got 0.9"),
+        ({"optimizer": "sgd", "eps": 1e-6}, "eps is for the optimizer rmsprop, adam, adamw, not for sgd"),
+        ({"beta1": 0.5}, "beta1 is for the optimizer adam, adamw, not for rmsprop, got 0.5"),
+        ({"alpha": 1.0}, "alpha must be at least 0 and below 1, got 1.0"),
+        ({"weight_decay": -0.1}, "weight_decay must be 0 or a positive number, got -0.1"),
+        ({"clip": 0.0}, "clip must be a positive number, got 0.0"),
+        ({"batch_size": 0}, "batch_size must be at least 1, got 0"),
+        ({"updates": 0}, "updates must be at least 1, got 0"),
+        ({"threads": 0}, "threads must be at least 1, got 0"),
+        ({"evaluation_size": 0}, "evaluation_size must be at least 1, got 0"),
+        ({"schedule": "exponential"}, "schedule must be one of constant, steps, linear, cosine, plateau"),
+        ({"patience": 3}, "patience is for the schedule plateau, not for constant, got 3"),
+        ({"schedule": "steps"}, "decay_at must name updates between 1 and 19999, got \\[\\]"),
+        ({"schedule": "steps", "decay_at": (20000,)}, "decay_at must name updates between 1 and 19999"),
+        ({"target": float("inf")}, "target must be a finite number, got inf"),
+        ({"budget_seconds": 0.0}, "budget_seconds must be a positive number, got 0.0"),
+        ({"seed": -1}, "seed must be at least 0"),
+        ({"device": "abacus"}, "device must be one that torch can use here, got 'abacus'"),
+        ({"device": "meta"}, "device must be one that torch can use here, got 'meta': it computes nothing"),
+        ({"autocast": "float16"}, "autocast must be one of bfloat16, got 'float16'"),
+        ({"checkpoint_seconds": -1.0}, "checkpoint_seconds must be 0 or a positive number, got -1.0"),
+    ],
+)
+def test_what_cannot_be(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match="^" + message):
+        Training(**options).check()  # type: ignore[arg-type]
+
+
+def test_tensorboard_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match="^tensorboard needs the package of that name: pip install tensorboard$"):
+        Training(tensorboard=True).check()
