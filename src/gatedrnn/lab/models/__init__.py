@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
+from gatedrnn.lab.models.network import Network, build
 from gatedrnn.lab.models.options import Model
+from gatedrnn.lab.models.statistics import gate_spread, spread, time_scale_spread
+from gatedrnn.lab.models.weights import load, read_note, weights_bytes
 
-__all__ = ["Model"]
+__all__ = [
+    "Model",
+    "Network",
+    "build",
+    "gate_spread",
+    "load",
+    "read_note",
+    "spread",
+    "time_scale_spread",
+    "weights_bytes",
+]

@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from gatedrnn.lab.records.checkpoints import (
+    CHECKPOINTS,
+    Checkpoint,
+    last_checkpoint,
+    read_checkpoint,
+    remove_leftovers,
+    write_checkpoint,
+)
+from gatedrnn.lab.records.files import append, finite, line, write, write_json
 from gatedrnn.lab.records.run import (
     ENVIRONMENT_FILE,
     ENVIRONMENT_KIND,
@@ -19,6 +28,7 @@ from gatedrnn.lab.records.run import (
 )
 
 __all__ = [
+    "CHECKPOINTS",
     "ENVIRONMENT_FILE",
     "ENVIRONMENT_KIND",
     "METRICS_FILE",
@@ -27,9 +37,19 @@ __all__ = [
     "RECORD_KIND",
     "RUN_KIND",
     "SCHEMA",
+    "Checkpoint",
     "RunRecord",
+    "append",
     "check_schema",
     "find_runs",
+    "finite",
+    "last_checkpoint",
+    "line",
+    "read_checkpoint",
     "read_json",
     "read_run",
+    "remove_leftovers",
+    "write",
+    "write_checkpoint",
+    "write_json",
 ]

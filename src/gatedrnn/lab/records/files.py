@@ -33,6 +33,12 @@ def write_through(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def append(path: Path, text: str) -> None:
+    """Add to the end and hand it to the system at once, so that a killed process loses nothing."""
+    with open(path, "ab") as file:
+        file.write(text.encode())
+
+
 def sync_folder(folder: Path) -> None:
     """Wait until the names in this folder are on the disk."""
     descriptor = os.open(folder, os.O_RDONLY)

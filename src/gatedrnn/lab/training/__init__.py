@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from gatedrnn.lab.training.folder import RefusedError
+from gatedrnn.lab.training.loop import train
 from gatedrnn.lab.training.options import OPTIMIZERS, SCHEDULES, Training
+from gatedrnn.lab.training.progress import Progress, Status
 from gatedrnn.lab.training.run import Run
 
-__all__ = ["OPTIMIZERS", "SCHEDULES", "Run", "Training"]
+__all__ = ["OPTIMIZERS", "SCHEDULES", "Progress", "RefusedError", "Run", "Status", "Training", "train"]

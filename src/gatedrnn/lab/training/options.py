@@ -125,8 +125,8 @@ class Training:
             raise ValueError(f"decay_at must name updates between 1 and {self.updates - 1}, got {list(self.decay_at)}")
         if self.target is not None and not math.isfinite(self.target):
             raise ValueError(f"target must be a finite number, got {self.target}")
-        if not 0 <= self.seed < 2**63:
-            raise ValueError(f"seed must be at least 0 and below 2**63, got {self.seed}")
+        if not 0 <= self.seed < 2**31 - 1:  # the seeds above it are those of the batches, see state.py
+            raise ValueError(f"seed must be at least 0 and below 2**31 - 1, got {self.seed}")
         _check_device(self.device)
         if self.autocast is not None:
             _check_known("autocast", self.autocast, ("bfloat16",))

@@ -1,0 +1,60 @@
+"""Weights as safetensors, with a note of what model they belong to."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import load_file, save
+
+from gatedrnn.lab.models.network import Network, build
+from gatedrnn.lab.models.options import Model
+
+SCHEMA = 1
+# One entry, because safetensors keeps no order among several: the same weights are then the same bytes.
+_ENTRY = "gatedrnn"
+
+
+def weights_bytes(network: Network, model: Model) -> bytes:
+    """The network as the content of a safetensors file that says what model it is."""
+    note = {
+        "schema": SCHEMA,
+        "model": dataclasses.asdict(model),
+        "input_size": network.layer.input_size,
+        "output_size": network.head.out_features,
+        "last": network.last,
+    }
+    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
+    return save(tensors, metadata={_ENTRY: json.dumps(note)})
+
+
+def read_note(path: Path) -> dict[str, Any] | None:
+    """What the file says about its model; None for the file of somebody else.
+
+    Raises ValueError for a file that is no safetensors file, or of a version that is not known here.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            text = (file.metadata() or {}).get(_ENTRY)
+    except SafetensorError as wrong:
+        raise ValueError(f"{path} is not a safetensors file: {wrong}") from None
+    if text is None:
+        return None
+    note: dict[str, Any] = json.loads(text)
+    if note.get("schema") != SCHEMA:
+        raise ValueError(f"{path}: written in version {note.get('schema')!r}; this gatedrnn reads version {SCHEMA}")
+    return note
+
+
+def load(path: Path) -> tuple[Network, Model]:
+    """The network of a file that :func:`weights_bytes` made."""
+    note = read_note(path)
+    if note is None:
+        raise ValueError(f"{path} does not say what model it belongs to")
+    model = Model(**note["model"])
+    network = build(model, note["input_size"], note["output_size"], note["last"], t_max=3.0)
+    network.load_state_dict(load_file(path))
+    return network, model

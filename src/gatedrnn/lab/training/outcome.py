@@ -1,0 +1,79 @@
+"""How a run ends, and the record of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from gatedrnn.lab.models import Network, gate_spread, time_scale_spread
+from gatedrnn.lab.records import RECORD_KIND, SCHEMA, finite
+from gatedrnn.lab.tasks import Task
+from gatedrnn.lab.training.run import Run
+from gatedrnn.lab.training.state import Counts
+
+
+def outcome_of(run: Run, counts: Counts, measured: dict[str, Any]) -> str | None:
+    """How the run ends with this evaluation; None if it goes on."""
+    task, training = run.task, run.training
+    if measured["loss"] is None or measured[task.metric] is None:  # not finite
+        return "diverged"
+    if training.target is not None and not better(task, training.target, measured[task.metric]):
+        return "target_reached"
+    if counts.update >= training.updates:
+        return "finished"
+    if training.budget_seconds is not None and counts.seconds + counts.seconds_evaluation >= training.budget_seconds:
+        return "budget_spent"
+    return None
+
+
+def better(task: Task, first: float, second: float) -> bool:
+    """Whether the first value of the metric is better than the second."""
+    return first < second if task.lower_is_better else first > second
+
+
+def make_record(
+    run: Run, counts: Counts, metrics: list[dict[str, Any]], network: Network, sequences: Tensor
+) -> dict[str, Any]:
+    """What record.json holds. The gates are measured on some of the sequences."""
+    task = run.task
+    x = sequences.to(run.training.device)
+    record = {
+        "schema": SCHEMA,
+        "kind": RECORD_KIND,
+        "outcome": counts.outcome,
+        "updates": counts.update,
+        "diverged_at": counts.diverged_at,
+        "seconds": counts.seconds,
+        "seconds_evaluation": counts.seconds_evaluation,
+        "updates_a_second": counts.update / counts.seconds if counts.seconds else None,
+        "threads": run.training.threads,
+        "parameters": sum(p.numel() for p in network.parameters() if p.requires_grad),
+        "metric": task.metric,
+        "lower_is_better": task.lower_is_better,
+        "final": _short(task, metrics[-1]),
+        "best": _short(task, _best(task, metrics)),
+        "gates": gate_spread(network.layer, x),
+        "time_scales": time_scale_spread(network.layer),
+        "resumed": counts.resumed,
+        "notes": counts.notes,
+        "key": run.key(),
+    }
+    for name in ("gates", "time_scales"):  # a cell without a forget gate has none
+        if record[name] is None:
+            del record[name]
+    return finite(record)  # type: ignore[no-any-return]
+
+
+def _best(task: Task, metrics: list[dict[str, Any]]) -> dict[str, Any]:
+    """The first of the best evaluations."""
+    best = metrics[0]
+    for measured in metrics[1:]:
+        value, least = measured[task.metric], best[task.metric]
+        if value is not None and (least is None or better(task, value, least)):
+            best = measured
+    return best
+
+
+def _short(task: Task, measured: dict[str, Any]) -> dict[str, Any]:
+    return {name: measured[name] for name in ("update", "loss", task.metric)}

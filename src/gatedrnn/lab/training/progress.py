@@ -1,0 +1,33 @@
+"""What training says about itself while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far a run is; given to the progress function after each update, each evaluation, and with each note."""
+
+    update: int
+    updates: int
+    #: The loss of the last batch; None before the first.
+    loss: float | None
+    #: The last line of the metrics; None before the first.
+    metrics: dict[str, Any] | None
+    updates_a_second: float | None
+    #: Until the last update, evaluations included.
+    seconds_left: float | None
+    #: Whether ``metrics`` is new.
+    evaluated: bool = False
+    #: Something to be said: what was found damaged, from where the run continues.
+    note: str | None = None
+
+
+Progress = Callable[[Status], None]
+
+
+def ignore(status: Status) -> None:
+    """The progress function of those who do not want to know."""
