@@ -1,4 +1,4 @@
-"""The command line: ``gatedrnn demo | theory | list | bench``, one file per verb."""
+"""The command line: ``gatedrnn demo | theory | train | timescales | list | bench``, one file per verb."""
 
 from __future__ import annotations
 
@@ -18,15 +18,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if package not in _LAB:
             raise
         return _end(f'gatedrnn needs {package} for its commands: pip install "gatedrnn[lab]"')
+    except ImportError as missing:
+        return _missing(missing)
     try:
         return dispatch(arguments)
     except ImportError as missing:
-        if "gatedrnn[lab]" not in str(missing):
-            raise
-        return _end(str(missing))
+        return _missing(missing)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+
+
+def _missing(missing: ImportError) -> int:
+    """One line for what the extra brings; anything else is a fault and shows its traceback."""
+    if "gatedrnn[lab]" not in str(missing):
+        raise missing
+    return _end(str(missing))
 
 
 def _end(line: str) -> int:

@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+from typing import Any
+
 
 class Failure(Exception):  # noqa: N818 - it is the user's, not the program's error
     """Ends a verb with one line on stderr and exit code 2."""
+
+
+def as_option(wrong: ValueError, *options: Any) -> str:
+    """The error's text; where it begins with the name of an option, as one writes it: --hidden-size."""
+    name, _, rest = str(wrong).partition(" ")
+    if any(name == field.name for option in options for field in dataclasses.fields(option)):
+        return f"--{name.replace('_', '-')} {rest}"
+    return str(wrong)

@@ -6,7 +6,7 @@ import functools
 import operator
 import sys
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import tyro
 
@@ -15,14 +15,29 @@ from gatedrnn.cli.demo import Demo
 from gatedrnn.cli.failure import Failure
 from gatedrnn.cli.list import List
 from gatedrnn.cli.theory import Theory
+from gatedrnn.cli.timescales import TimeScales
+from gatedrnn.cli.train import Train
 
-#: Each verb is a documented dataclass, which gives its options, and a method ``run``.
-VERBS: dict[str, type[Demo] | type[Theory] | type[List] | type[Bench]] = {
+
+class Verb(Protocol):
+    """What a verb is: a documented dataclass, which gives its options, and a method ``run``."""
+
+    def run(self) -> None: ...
+
+
+#: The verbs by name.
+VERBS: dict[str, type[Verb]] = {
     "demo": Demo,
     "theory": Theory,
+    "train": Train,
+    "timescales": TimeScales,
     "list": List,
     "bench": Bench,
 }
+
+
+# Flags of three states: on, off, and not given. tyro wants a value for them.
+_THREE_STATES = ("tied",)
 
 
 def dispatch(arguments: Sequence[str] | None) -> int:
@@ -30,10 +45,26 @@ def dispatch(arguments: Sequence[str] | None) -> int:
     # For each verb its own Annotated type, and the union of them: tyro's form of subcommands.
     verbs = [Annotated[kind, tyro.conf.subcommand(name)] for name, kind in VERBS.items()]
     union: Any = functools.reduce(operator.or_, verbs)
-    verb = tyro.cli(union, prog="gatedrnn", description="Gated recurrent layers and their laboratory.", args=arguments)
+    verb = tyro.cli(
+        union, prog="gatedrnn", description="Gated recurrent layers and their laboratory.", args=_flags(arguments)
+    )
     try:
         verb.run()
     except Failure as failure:
         print(f"gatedrnn: {failure}", file=sys.stderr)
         return 2
     return 0
+
+
+def _flags(arguments: Sequence[str] | None) -> list[str]:
+    """--tied and --no-tied as tyro reads them: --tied True and --tied False."""
+    written = list(sys.argv[1:] if arguments is None else arguments)
+    for name in _THREE_STATES:
+        written = [
+            text
+            for argument in written
+            for text in {f"--{name}": (f"--{name}", "True"), f"--no-{name}": (f"--{name}", "False")}.get(
+                argument, (argument,)
+            )
+        ]
+    return written

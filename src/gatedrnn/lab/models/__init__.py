@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gatedrnn.lab.models.foreign import layers_in, read_tensors
 from gatedrnn.lab.models.network import Network, build
 from gatedrnn.lab.models.options import Model
 from gatedrnn.lab.models.statistics import gate_spread, spread, time_scale_spread
@@ -12,8 +13,10 @@ __all__ = [
     "Network",
     "build",
     "gate_spread",
+    "layers_in",
     "load",
     "read_note",
+    "read_tensors",
     "spread",
     "time_scale_spread",
     "weights_bytes",

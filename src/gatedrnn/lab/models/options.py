@@ -48,7 +48,7 @@ class Model:
     num_layers: int = 1
     """Number of layers, one on the other."""
     tied: bool | None = None
-    """LSTM: the input gate is 1−f. Tied unless told otherwise."""
+    """LSTM: --tied, the input gate is 1−f, or --no-tied. Tied unless told otherwise."""
     forget_gate: str | None = None
     """sigmoid, softsign, fast, iterated_fast, polynomial or refine; fast unless told otherwise. Not for the NRU."""
     forget_init: str | None = None

@@ -1,0 +1,60 @@
+"""``gatedrnn train TASK``: one run with any option."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Generic, TypeVar
+
+import tyro
+
+from gatedrnn.cli.failure import Failure, as_option
+from gatedrnn.cli.training_progress import shown, summary
+from gatedrnn.lab.models import Model
+from gatedrnn.lab.tasks import TASKS, Task
+from gatedrnn.lab.training import Run, Training, train
+
+_Task = TypeVar("_Task", bound=Task)
+
+
+@dataclass(frozen=True)
+class Job(Generic[_Task]):
+    """Train one model. The same command with the same --out continues a run, or reports one that has ended."""
+
+    out: Path
+    """Folder of the run: its options, metrics, checkpoints and record; made if it does not exist."""
+    task: _Task
+    model: Model
+    training: Training
+
+    def run(self) -> None:
+        run = Run(self.task, self.model, self.training)
+        try:
+            run.check()
+            with shown(run) as progress:
+                record = train(run, self.out, progress)
+        except ValueError as wrong:
+            raise Failure(as_option(wrong, self.task, self.model, self.training)) from wrong
+        except OSError as wrong:
+            raise Failure(
+                f"cannot write to {self.out}: {wrong}; the same command goes on when that is mended"
+            ) from wrong
+        print(summary(record, self.out))
+
+
+# For each task its own Annotated type, and the union of them: tyro's form of subcommands.
+_KINDS: list[Any] = [Annotated[Job[task], tyro.conf.subcommand(name)] for name, task in TASKS.items()]  # type: ignore[valid-type]
+_JOBS: Any = functools.reduce(operator.or_, _KINDS)
+
+
+@dataclass(frozen=True)
+class Train:
+    """Train one model on a task: gatedrnn train adding --out DIR. Continues what was begun."""
+
+    job: tyro.conf.OmitSubcommandPrefixes[tyro.conf.OmitArgPrefixes[_JOBS]]
+
+    def run(self) -> None:
+        """Train, say how it goes, and where the record is."""
+        self.job.run()

@@ -1,0 +1,72 @@
+"""How a training run goes: a bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from gatedrnn.lab.training import Progress as ProgressFunction
+from gatedrnn.lab.training import Run, Status
+
+
+@contextmanager
+def shown(run: Run, console: Console | None = None) -> Iterator[ProgressFunction]:
+    """A progress function for the training inside the ``with``. Writes to stderr."""
+    console = console or Console(stderr=True)
+    metric = run.task.metric
+    if not console.is_terminal:
+
+        def say(status: Status) -> None:
+            if status.note:
+                _print(console, status.note)
+            elif status.evaluated:
+                _print(console, f"update {status.update}/{status.updates}  {_numbers(status, metric)}")
+
+        yield say
+        return
+    columns = (TextColumn("update"), MofNCompleteColumn(), BarColumn(bar_width=24), TextColumn("{task.description}"))
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=run.training.updates)
+
+        def draw(status: Status) -> None:
+            if status.note:
+                _print(bar.console, status.note)
+            bar.update(task, completed=status.update, description=_numbers(status, metric))
+
+        yield draw
+
+
+def summary(record: dict[str, Any], out: Path) -> str:
+    """How the run ended, in one line."""
+    metric, final = record["metric"], record["final"]
+    how = {
+        "finished": f"finished after {record['updates']} updates",
+        "target_reached": f"target reached after {record['updates']} updates",
+        "budget_spent": f"budget spent after {record['updates']} updates",
+        "diverged": f"diverged at update {record['diverged_at']}",
+    }[record["outcome"]]
+    value = "not finite" if final[metric] is None else f"{final[metric]:.4g}"
+    return f"{how} in {record['seconds']:.1f} s; {metric} {value}; the record is in {out}"
+
+
+def _numbers(status: Status, metric: str) -> str:
+    parts = []
+    if status.loss is not None:
+        parts.append(f"loss {status.loss:.4g}")
+    if status.metrics and status.metrics[metric] is not None:
+        parts.append(f"{metric} {status.metrics[metric]:.4g}")
+    if status.updates_a_second is not None:
+        parts.append(f"{status.updates_a_second:.3g} updates/s")
+    if status.seconds_left is not None:
+        parts.append(f"{timedelta(seconds=round(status.seconds_left))} left")
+    return "  ".join(parts)
+
+
+def _print(console: Console, text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -1,0 +1,169 @@
+"""``gatedrnn train``: what it does, prints and refuses."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from gatedrnn import cli
+from gatedrnn.cli.training_progress import shown
+from gatedrnn.lab.records import read_run
+from gatedrnn.lab.tasks import TASKS
+from gatedrnn.lab.training import Run, Status
+
+SMALL = [
+    "--length", "10", "--hidden-size", "8", "--batch-size", "4", "--updates", "4", "--evaluate-every", "2",
+    "--evaluation-size", "5", "--threads", "1",
+]  # fmt: skip
+
+
+def _train(out: Path, *more: str, task: str = "adding") -> int:
+    return cli.main(["train", task, *SMALL, *more, "--out", str(out)])
+
+
+def test_the_options_of_a_command_are_those_of_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = (
+        "train adding --cell lstm --tied --forget-gate fast --forget-init constant --length 12 --hidden-size 9 "
+        "--batch-size 3 --optimizer rmsprop --lr 1e-2 --clip 1 --updates 2 --evaluation-size 4 --seed 5 --target 1e-9 "
+        f"--budget-seconds 500 --threads 1 --device cpu --autocast bfloat16 --out {tmp_path / 'run'}"
+    )
+    assert cli.main(command.split()) == 0
+    options = read_run(tmp_path / "run").options
+    assert options["task"] == {"name": "adding", "length": 12}
+    model, training = options["model"], options["training"]
+    assert (model["tied"], model["forget_gate"], model["forget_init"], model["hidden_size"]) == (
+        True,
+        "fast",
+        "constant",
+        9,
+    )
+    assert (training["lr"], training["clip"], training["seed"], training["updates"]) == (0.01, 1.0, 5, 2)
+    assert (training["target"], training["budget_seconds"], training["autocast"]) == (1e-9, 500.0, "bfloat16")
+    printed = capsys.readouterr()
+    assert printed.out.startswith("finished after 2 updates in ") and str(tmp_path / "run") in printed.out
+    assert "update 0/2  mse " in printed.err and "update 2/2  loss " in printed.err  # plain lines: this is no terminal
+
+
+def test_defaults_and_untied_and_chrono(tmp_path: Path) -> None:
+    assert _train(tmp_path / "a") == 0
+    model = read_run(tmp_path / "a").options["model"]
+    assert (model["cell"], model["tied"], model["forget_gate"], model["forget_init"]) == (
+        "lstm",
+        True,
+        "fast",
+        "constant",
+    )
+    assert _train(tmp_path / "b", "--no-tied", "--forget-init", "chrono", task="copy") == 0
+    found = read_run(tmp_path / "b")
+    assert found.options["model"]["tied"] is False
+    scales = found.metrics[0]["time_scales"]["l0"]["quantiles"]
+    assert 1 < scales["0.05"] < scales["0.95"] < 15  # t_max = 3·10/2
+
+
+def test_the_same_command_reports_a_finished_run_and_another_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _train(tmp_path / "run") == 0
+    first = capsys.readouterr().out
+    assert _train(tmp_path / "run") == 0
+    assert capsys.readouterr().out == first
+    assert _train(tmp_path / "run", "--lr", "0.5") == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("\n") == 1
+    assert "holds another run: lr is 0.001 there and 0.5 here" in printed.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--length", "1"], "--length must be at least 2, got 1"),
+        (["--lr", "-1"], "--lr must be a positive number, got -1.0"),
+        (["--forget-gate", "quick"], "--forget-gate must be one of sigmoid, softsign, fast, "),
+        (["--forget-init", "zeros"], "--forget-init must be one of constant, chrono, "),
+        (
+            ["--optimizer", "adam", "--momentum", "0.9"],
+            "--momentum is for the optimizer rmsprop, sgd, not for adam, got 0.9",
+        ),
+        (["--optimizer", "lbfgs"], "--optimizer must be one of rmsprop, adam, adamw, sgd, got 'lbfgs'"),
+        (["--cell", "gru", "--tied"], "--tied is for lstm, not for the cell gru, got True"),
+        (["--cell", "elman"], "--cell must be one of lstm, gru, "),
+        (["--hidden-size", "0"], "--hidden-size must be at least 1, got 0"),
+        (["--cell", "nru", "--engine", "cpu"], "--engine must be one that can run this, got 'cpu'"),
+        (["--device", "cuda:99"], "--device must be one that torch can use here, got 'cuda:99'"),
+    ],
+)
+def test_impossible_options(
+    options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _train(tmp_path / "out", *options) == 2
+    printed = capsys.readouterr()
+    assert printed.err.startswith(f"gatedrnn: {message}")
+    assert printed.err.count("\n") == 1 and printed.out == ""
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.skipif("tensorboard" in sys.modules, reason="tensorboard is there")
+def test_tensorboard_that_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find = __import__("importlib.util").util.find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "tensorboard" else find(name))
+    assert _train(tmp_path / "out", "--tensorboard") == 2
+    assert (
+        capsys.readouterr().err == "gatedrnn: --tensorboard needs the package of that name: pip install tensorboard\n"
+    )
+
+
+def test_a_file_as_folder_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("mine")
+    assert _train(tmp_path / "file" / "below") == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert _train(tmp_path / "file") == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_help_shows_every_option_with_its_documentation(task: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        cli.main(["train", task, "--help"])
+    shown_text = capsys.readouterr().out
+    for part in Run().as_json()["model"], Run().as_json()["training"], {"out": 0, "length": 0, "no_tied": 0}:
+        for option in part:
+            assert f"--{option.replace('_', '-')}" in shown_text
+    assert "Learning rate." in shown_text and "Number of hidden units H." in shown_text
+
+
+def test_a_full_disk_ends_in_one_line(tmp_path: Path) -> None:
+    """No file may grow beyond 2 kB: the first checkpoint does not fit."""
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048))\n"
+        "from gatedrnn.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    command = [sys.executable, "-c", code, "train", "adding", *SMALL, "--out", str(tmp_path / "run")]
+    ended = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"})
+    assert ended.returncode == 2, ended.stderr
+    last = ended.stderr.splitlines()[-1]
+    assert (
+        last.startswith("gatedrnn: cannot write to ") and "File too large" in last and "Traceback" not in ended.stderr
+    )
+    assert _train(tmp_path / "run") == 0
+    assert json.loads((tmp_path / "run" / "record.json").read_text())["resumed"] == 1
+
+
+def test_progress_on_a_terminal_shows_loss_metric_speed_and_time_left() -> None:
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=120)
+    with shown(Run(), console) as progress:
+        progress(Status(5, 20000, 0.123, {"mse": 0.456}, 7.5, 61.0, evaluated=True))
+        progress(Status(5, 20000, 0.123, {"mse": 0.456}, 7.5, 61.0, note="something to say"))
+    drawn = stream.getvalue()
+    for text in ("5/20000", "loss 0.123", "mse 0.456", "7.5 updates/s", "0:01:01 left", "something to say"):
+        assert text in drawn
