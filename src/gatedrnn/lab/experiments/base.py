@@ -1,0 +1,161 @@
+"""What a declared experiment is: data about a table or figure of the paper, and the runs that make it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from gatedrnn.lab.models import Model
+from gatedrnn.lab.tasks import Task
+from gatedrnn.lab.training import Run, Training
+
+BudgetName = Literal["paper", "desk", "smoke"]
+#: paper: the full setting. desk: a few hours on two cores, the same task made smaller. smoke: seconds, for tests.
+BUDGETS: tuple[BudgetName, ...] = ("paper", "desk", "smoke")
+#: What a figure shows: the metric against updates or seconds, the loss, or time scales. None for a table.
+View = Literal["updates", "seconds", "loss", "time_scales"]
+
+
+class NotRunnableError(NotImplementedError):
+    """The experiment has no runs to make; the text says why, and what to do instead if there is something."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A model by the name that the paper gives it, with a learning rate of its own where it has one."""
+
+    name: str
+    model: Model
+    lr: float | None = None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """One size of an experiment. ``note`` says honestly what it is; ``fewer`` holds the models with fewer seeds."""
+
+    note: str
+    task: Task
+    training: Training
+    models: tuple[Variant, ...]
+    seeds: int
+    fewer: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One size of an experiment whose task is not built yet, in epochs because the data set is not here.
+
+    ``training`` says everything but the number of updates. ``decay_after`` are epochs after which the learning rate is
+    multiplied by ``decay``. The runs try every combination of ``search`` and keep the best on validation data.
+    """
+
+    note: str
+    task: str
+    training: Training
+    models: tuple[Variant, ...]
+    seeds: tuple[int, ...]
+    epochs: int
+    decay_after: tuple[int, ...] = ()
+    decay: float | None = None
+    search: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Runs by budget. Experiments that show the same runs share one grid; its name is that of the runs' folder."""
+
+    name: str
+    budgets: Mapping[BudgetName, Budget]
+
+
+@dataclass(frozen=True)
+class DeclaredRun:
+    """One run of a grid. ``folder`` is where a sweep puts it, below its own folder."""
+
+    model_name: str
+    seed: int
+    run: Run
+    folder: str
+
+
+@dataclass(frozen=True)
+class PaperValue:
+    """A number printed in the paper; ``diverged`` where an asterisk says that training did."""
+
+    value: float
+    std: float | None = None
+    diverged: bool = False
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A table or figure of the paper by its label. Exactly one of grid, plans and theory says where it comes from."""
+
+    label: str
+    title: str
+    tasks: tuple[str, ...]
+    setting: str
+    #: What the curves or numbers are, and whether less of it is better.
+    metric: str = ""
+    lower_is_better: bool = False
+    #: The value of the metric that counts as arrived.
+    threshold: float | None = None
+    view: View | None = None
+    #: How many seeds the paper's means are taken over.
+    seeds: int = 0
+    #: The columns of the paper's table with their units, and its numbers by model and column.
+    columns: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Mapping[str, PaperValue]] = field(default_factory=dict)
+    #: What the paper's curves or numbers say, in words.
+    expected: tuple[str, ...] = ()
+    #: Where our setting is, or may be, another one than the paper's.
+    differences: tuple[str, ...] = ()
+    grid: Grid | None = None
+    #: By task and budget, for an item that waits for its task; ``pending`` says so.
+    plans: Mapping[str, Mapping[BudgetName, Plan]] = field(default_factory=dict)
+    pending: str | None = None
+    #: It needs no training: ``gatedrnn theory`` makes it.
+    theory: bool = False
+
+    @property
+    def models(self) -> tuple[str, ...]:
+        """The names of its models, in the paper's order."""
+        if self.grid is not None:
+            return tuple(variant.name for variant in self.grid.budgets["paper"].models)
+        return tuple(dict.fromkeys(v.name for plans in self.plans.values() for v in plans["paper"].models))
+
+    @property
+    def budgets(self) -> Mapping[BudgetName, Budget]:
+        """Its runnable budgets by name; empty where there is nothing to run."""
+        return self.grid.budgets if self.grid is not None else {}
+
+    def runs(
+        self, budget: BudgetName, models: Collection[str] | None = None, seeds: Collection[int] | None = None
+    ) -> list[DeclaredRun]:
+        """Its runs at this budget, those of some models and seeds alone if these are given.
+
+        Raises NotRunnableError with the reason where there is nothing to run.
+        """
+        if self.theory:
+            raise NotRunnableError(f"{self.label} needs no training: gatedrnn theory --out DIR makes it")
+        if self.grid is None:
+            raise NotRunnableError(f"{self.label} cannot be run yet: {self.pending}")
+        return [
+            declared
+            for declared in declared_runs(self.grid, budget)
+            if (models is None or declared.model_name in models) and (seeds is None or declared.seed in seeds)
+        ]
+
+
+def declared_runs(grid: Grid, budget: BudgetName) -> list[DeclaredRun]:
+    """All runs of a grid at one budget: model by model, seed by seed."""
+    size = grid.budgets[budget]
+    found = []
+    for variant in size.models:
+        lr = size.training.lr if variant.lr is None else variant.lr
+        for seed in range(size.fewer.get(variant.name, size.seeds)):
+            run = Run(size.task, variant.model, dataclasses.replace(size.training, lr=lr, seed=seed))
+            found.append(DeclaredRun(variant.name, seed, run, f"{grid.name}/{budget}/{variant.name}/seed{seed}"))
+    return found
