@@ -29,9 +29,9 @@ class Shape:
 PAPER = {
     "adding": Shape(5000, 64, 2, 128),
     "copy": Shape(520, 64, 10, 128),
-    "psMNIST large": Shape(784, 50, 1, 512),
-    "psMNIST small": Shape(784, 100, 1, 128),
-    "PTB": Shape(70, 20, 1150, 1150),
+    "psmnist": Shape(784, 50, 1, 512),
+    "psmnist_small": Shape(784, 100, 1, 128),
+    "ptb": Shape(70, 20, 1150, 1150),
     "speech": Shape(16000, 50, 256, 256),
 }
 

@@ -23,14 +23,22 @@ class Bench:
     """bars: what the engine is held to; paper: the paper's shapes; sweep: over T, B and H; quick: seconds."""
     rounds: int = 7
     """How often each contestant takes its turn."""
+    shapes: str | None = None
+    """Of the suite paper, separated by commas: adding, copy, psmnist, psmnist_small, ptb, speech; all unless told."""
 
     def run(self) -> None:
         """Measure, print the table, write the files."""
         from gatedrnn.bench import bars, report, suites  # here, not above: --help should not wait for it
         from gatedrnn.bench.check import WrongResultError
+        from gatedrnn.bench.work import PAPER
 
         if self.rounds < 1:
             raise Failure(f"--rounds must be at least 1, got {self.rounds}")
+        if self.shapes is not None and self.suite != "paper":
+            raise Failure(f"--shapes belongs to --suite paper, got --suite {self.suite}")
+        names = list(PAPER) if self.shapes is None else [name.strip() for name in self.shapes.split(",")]
+        if unknown := [name for name in names if name not in PAPER]:
+            raise Failure(f"--shapes knows {', '.join(PAPER)}, got {unknown[0]!r}")
         try:
             self.out.mkdir(parents=True, exist_ok=True)
         except OSError as wrong:
@@ -41,7 +49,7 @@ class Bench:
             if self.suite == "bars":
                 measured, timings = bars.run_bars(self.rounds, _say)
             elif self.suite == "paper":
-                timings, memory = suites.paper(self.rounds, _say)
+                timings, memory = suites.paper(self.rounds, _say, names)
             else:
                 timings = (suites.sweep if self.suite == "sweep" else suites.quick)(self.rounds, _say)
         except (WrongResultError, RuntimeError) as wrong:

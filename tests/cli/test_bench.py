@@ -1,0 +1,34 @@
+"""gatedrnn bench from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gatedrnn.cli import main
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--rounds", "0"], "--rounds must be at least 1, got 0"),
+        (["--shapes", "adding"], "--shapes belongs to --suite paper, got --suite bars"),
+        (["--suite", "paper", "--shapes", "adding,subtracting"], "--shapes knows adding, copy, psmnist,"),
+    ],
+)
+def test_wrong_options_end_in_one_line(
+    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert main(["bench", "--out", str(out), *arguments]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1 and said in lines[0]
+    assert not out.exists()
+
+
+def test_the_quick_suite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--suite", "quick", "--rounds", "1", "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "gatedrnn lstm fast tied cpu" in printed and f"are in {tmp_path}" in printed
+    assert (tmp_path / "bench.json").exists()
