@@ -1,4 +1,4 @@
-"""The command line: ``gatedrnn demo | theory | train | timescales | list | bench``, one file per verb."""
+"""The command line: ``gatedrnn demo | theory | train | sweep | timescales | list | bench``, one file per verb."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ _LAB = {"matplotlib", "numpy", "rich", "safetensors", "scipy", "tyro"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point. Returns the exit code: 0, 2 for a wrong argument or a missing extra, 130 when interrupted."""
+    """Entry point. Returns the exit code: 0, 1 for work that failed, 2 for a wrong argument or a missing extra, and 130
+    when interrupted."""
     try:
         from gatedrnn.cli.verbs import dispatch
     except ModuleNotFoundError as missing:

@@ -7,7 +7,11 @@ from typing import Any
 
 
 class Failure(Exception):  # noqa: N818 - it is the user's, not the program's error
-    """Ends a verb with one line on stderr and exit code 2."""
+    """Ends a verb with one line on stderr and an exit code: 2 for a wrong argument, 1 for work that failed."""
+
+    def __init__(self, text: str, code: int = 2) -> None:
+        super().__init__(text)
+        self.code = code
 
 
 def as_option(wrong: ValueError, *options: Any) -> str:

@@ -14,6 +14,7 @@ from gatedrnn.cli.bench import Bench
 from gatedrnn.cli.demo import Demo
 from gatedrnn.cli.failure import Failure
 from gatedrnn.cli.list import List
+from gatedrnn.cli.sweep import Sweep
 from gatedrnn.cli.theory import Theory
 from gatedrnn.cli.timescales import TimeScales
 from gatedrnn.cli.train import Train
@@ -30,6 +31,7 @@ VERBS: dict[str, type[Verb]] = {
     "demo": Demo,
     "theory": Theory,
     "train": Train,
+    "sweep": Sweep,
     "timescales": TimeScales,
     "list": List,
     "bench": Bench,
@@ -52,7 +54,7 @@ def dispatch(arguments: Sequence[str] | None) -> int:
         verb.run()
     except Failure as failure:
         print(f"gatedrnn: {failure}", file=sys.stderr)
-        return 2
+        return failure.code
     return 0
 
 

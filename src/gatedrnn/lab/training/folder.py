@@ -36,7 +36,7 @@ class RefusedError(ValueError):
 
 def ended_record(run: Run, out: Path) -> dict[str, Any] | None:
     """The record of this run if it has ended. Raises RefusedError if the folder holds anything else than this run."""
-    if _begun(run, out) is None or not (out / RECORD_FILE).exists():
+    if begun_run(run, out) is None or not (out / RECORD_FILE).exists():
         return None
     try:
         record = read_json(out / RECORD_FILE)
@@ -58,7 +58,7 @@ def claimed(run: Run, out: Path) -> Iterator[tuple[Run, bool]]:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RefusedError(f"{out} is in use: another process is training there") from None
-        begun = _begun(run, out)
+        begun = begun_run(run, out)
         remove_leftovers(out)
         threads = begun.training.threads if begun else run.training.threads or torch.get_num_threads()
         run = dataclasses.replace(run, training=dataclasses.replace(run.training, threads=threads))
@@ -87,7 +87,7 @@ def write_environment(out: Path, found: dict[str, Any]) -> str | None:
     return f"the run goes on elsewhere than it was ({name}: {before.get(name)}, now {found[name]}): bits may differ"
 
 
-def _begun(run: Run, out: Path) -> Run | None:
+def begun_run(run: Run, out: Path) -> Run | None:
     """The run that stands in the folder, which must be this one; None if the folder is empty or does not exist."""
     if not (out / OPTIONS_FILE).exists():
         if out.is_dir() and any(not name.startswith(".") for name in os.listdir(out)):

@@ -1,0 +1,91 @@
+"""``gatedrnn sweep LABEL``: all runs of one table or figure of the paper."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from gatedrnn.cli.failure import Failure
+from gatedrnn.cli.sweep_progress import shown, summary
+from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS, DeclaredRun, NotRunnableError
+from gatedrnn.lab.experiments.sweep import Sweep as Pool
+from gatedrnn.lab.experiments.sweep import cores_here
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """Make the runs of a table or figure of the paper: gatedrnn sweep fig:adding_mse --out DIR.
+
+    The same command skips what is complete and continues what was begun. Ctrl-C stops it at any time. Items that show
+    the same runs share them.
+    """
+
+    label: tyro.conf.Positional[str]
+    """The paper's label, such as fig:adding_mse; an unknown one is answered with the list."""
+    out: Path
+    """Folder for the runs; made if it does not exist."""
+    budget: str = "desk"
+    """paper: the full setting; desk: a few hours on two cores, the same task made smaller; smoke: seconds."""
+    jobs: int | None = None
+    """Runs at the same time, each with its share of the cores; one for each core unless told otherwise."""
+    models: str | None = None
+    """Some models only: names separated by commas."""
+    seeds: str | None = None
+    """Some seeds only: numbers separated by commas."""
+
+    def run(self) -> None:
+        """Make the runs, say how they go, and list those that failed."""
+        runs = self._chosen()
+        try:
+            pool = Pool(runs, self.out, cores_here() if self.jobs is None else self.jobs)
+        except ValueError as wrong:
+            text = str(wrong)
+            raise Failure(f"--{text}" if text.startswith("jobs ") else text) from wrong
+        try:
+            with shown(pool) as changed:
+                pool.go(changed)
+        except OSError as wrong:
+            raise Failure(f"cannot write to {self.out}: {wrong}") from wrong
+        except KeyboardInterrupt:
+            print(f"stopped: {summary(pool)}; the same command goes on", file=sys.stderr)
+            raise
+        print(f"{summary(pool)}; the records are in {self.out}")
+        failed = [run for run in pool.runs if run.state == "failed"]
+        for run in failed:
+            log = f" (see {run.log})" if run.log.exists() else ""
+            print(f"failed: {run.name}: {run.reason}{log}", file=sys.stderr)
+        if failed:
+            raise Failure(f"{len(failed)} of {len(pool.runs)} runs failed; the same command tries these again", code=1)
+
+    def _chosen(self) -> list[DeclaredRun]:
+        experiment = EXPERIMENTS.get(self.label)
+        if experiment is None:
+            raise Failure(f"LABEL must be one of {', '.join(EXPERIMENTS)}, got {self.label!r}")
+        budget = next((name for name in BUDGETS if name == self.budget), None)
+        if budget is None:
+            raise Failure(f"--budget must be one of {', '.join(BUDGETS)}, got {self.budget!r}")
+        try:
+            every = experiment.runs(budget)
+        except NotRunnableError as why:
+            raise Failure(str(why)) from why
+        models = _listed("--models", self.models, dict.fromkeys(run.model_name for run in every))
+        seeds = _listed("--seeds", self.seeds, sorted({str(run.seed) for run in every}, key=int))
+        chosen = experiment.runs(budget, models, None if seeds is None else [int(seed) for seed in seeds])
+        if not chosen:
+            raise Failure(f"--seeds {self.seeds} leaves no run of --models {self.models}")
+        return chosen
+
+
+def _listed(option: str, text: str | None, known: Iterable[str]) -> Collection[str] | None:
+    """The names in a list separated by commas; None for all."""
+    if text is None:
+        return None
+    allowed, names = list(known), [name.strip() for name in text.split(",") if name.strip()]
+    wrong = [name for name in names if name not in allowed]
+    if wrong or not names:
+        raise Failure(f"{option} must be some of {','.join(allowed)}, got {(wrong or [text])[0]!r}")
+    return names

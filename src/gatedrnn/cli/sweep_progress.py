@@ -1,0 +1,120 @@
+"""How a sweep goes: a line for each run that has ended, bars for those that run; plain lines without a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+
+from gatedrnn.lab.experiments.sweep import RunState, Sweep
+
+_WORDS = {
+    "finished": "finished",
+    "target_reached": "reached the target",
+    "budget_spent": "budget spent",
+    "diverged": "diverged",
+    "failed": "failed",
+    "running": "running",
+    "waiting": "waiting",
+}
+
+
+@contextmanager
+def shown(sweep: Sweep, console: Console | None = None) -> Iterator[Callable[[RunState], None]]:
+    """A function for the news of the sweep inside the ``with``. Writes to stderr."""
+    console = console or Console(stderr=True)
+    before = sum(run.before for run in sweep.runs)
+    if before:
+        _print(console, f"{before} of {len(sweep.runs)} runs were complete before")
+    if console.is_terminal:
+        with _bars(sweep, console) as changed:
+            yield changed
+    else:
+        yield _lines(sweep, console)
+
+
+def summary(sweep: Sweep) -> str:
+    """How many runs there are in each state, in one line."""
+    counts: dict[str, int] = {}
+    for run in sweep.runs:
+        counts[run.state] = counts.get(run.state, 0) + 1
+    parts = [f"{counts[state]} {words}" for state, words in _WORDS.items() if state in counts]
+    before = sum(run.before for run in sweep.runs)
+    return f"{len(sweep.runs)} runs: {', '.join(parts)}" + (f" ({before} complete before)" if before else "")
+
+
+def _lines(sweep: Sweep, console: Console) -> Callable[[RunState], None]:
+    said: dict[str, str] = {}
+
+    def changed(run: RunState) -> None:
+        if said.get(run.name) != run.state:  # and not at every update
+            said[run.name] = run.state
+            _print(console, f"{_count(sweep)}  {_line(run)}{_left(sweep)}")
+
+    return changed
+
+
+@contextmanager
+def _bars(sweep: Sweep, console: Console) -> Iterator[Callable[[RunState], None]]:
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[news]}"),
+    )
+    with Progress(*columns, console=console, transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
+        ended = sum(run.state not in ("waiting", "running") for run in sweep.runs)
+        whole = bars.add_task("runs", total=len(sweep.runs), completed=ended, news="")
+
+        def changed(run: RunState) -> None:
+            if run.state == "running":
+                if run.name not in tasks:
+                    tasks[run.name] = bars.add_task(run.name, total=run.run.training.updates, news="")
+                bars.update(tasks[run.name], completed=run.update, news=_news(run))
+            else:
+                if run.name in tasks:
+                    bars.remove_task(tasks.pop(run.name))
+                _print(bars.console, _line(run))
+                bars.advance(whole)
+            bars.update(whole, news=_left(sweep).strip())
+
+        yield changed
+
+
+def _count(sweep: Sweep) -> str:
+    total = len(sweep.runs)
+    ended = sum(run.state not in ("waiting", "running") for run in sweep.runs)
+    return f"{ended:{len(str(total))}d}/{total}"
+
+
+def _line(run: RunState) -> str:
+    if run.state == "running":
+        threads = f"{run.threads} thread" + ("s" if run.threads > 1 else "")
+        return f"{run.name}: begins, {threads}"
+    if run.state == "failed":
+        return f"{run.name}: failed: {run.reason}"
+    at = f"at update {run.diverged_at}" if run.state == "diverged" else f"after {run.update} updates"
+    seconds = "" if run.seconds is None else f", {run.seconds:.0f} s"
+    return f"{run.name}: {_WORDS[run.state]} {at}, {run.run.task.metric} {_number(run.value)}{seconds}"
+
+
+def _news(run: RunState) -> str:
+    rate = "" if run.rate is None else f"  {run.rate:.3g} updates/s"
+    return f"{run.run.task.metric} {_number(run.value)}{rate}"
+
+
+def _left(sweep: Sweep) -> str:
+    left = sweep.seconds_left
+    return "" if not left else f"  (about {timedelta(seconds=round(left))} left)"
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
+
+
+def _print(console: Console, text: str) -> None:
+    console.print(text, highlight=False, markup=False, soft_wrap=True)

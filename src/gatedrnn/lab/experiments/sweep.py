@@ -1,0 +1,175 @@
+"""All runs of an experiment in a pool of processes: what is complete is skipped, what was begun goes on."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import queue
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gatedrnn.lab.experiments.base import DeclaredRun
+from gatedrnn.lab.experiments.process import Message, RunProcess
+from gatedrnn.lab.training import RefusedError, Run
+from gatedrnn.lab.training.folder import begun_run, ended_record
+
+_OPTIONS_FILE = "options.json"
+# How long a step takes beside that of a tied LSTM on the same machine, roughly: the NRU runs on the reference engine.
+_SLOWER = {"nru": 10.0, "refine": 1.3, "janet": 0.7}
+
+
+@dataclass
+class RunState:
+    """One run of a sweep and how far it is.
+
+    ``state`` is waiting, running, failed, or the outcome in the record of a run that has ended.
+    """
+
+    name: str
+    run: Run
+    folder: Path
+    state: str = "waiting"
+    #: Whether it ended in an earlier sweep.
+    before: bool = False
+    update: int = 0
+    #: Of the metric, at the last evaluation.
+    value: float | None = None
+    rate: float | None = None
+    diverged_at: int | None = None
+    seconds: float | None = None
+    #: Why it failed.
+    reason: str | None = None
+    #: At which update this sweep took it up; None before the first news.
+    first_update: int | None = None
+
+    @property
+    def threads(self) -> int:
+        """What it takes of the cores."""
+        return self.run.training.threads or 1
+
+    @property
+    def log(self) -> Path:
+        """What its process prints: warnings, and the traceback of a fault."""
+        return self.folder.with_name(f"{self.folder.name}.log")
+
+    @property
+    def cost(self) -> float:
+        """Its length, in steps of a tied LSTM."""
+        model, training = self.run.model, self.run.training
+        slower = _SLOWER.get(model.cell, 1.0) * _SLOWER.get(model.forget_gate or "", 1.0)
+        return self.run.task.steps * training.updates * training.batch_size * model.hidden_size * slower
+
+    def take_record(self, record: dict[str, Any]) -> None:
+        """The outcome and the last numbers."""
+        self.state, self.update = record["outcome"], record["updates"]
+        self.value = record["final"][record["metric"]]
+        self.diverged_at, self.seconds = record["diverged_at"], record["seconds"]
+
+
+#: changed(run): called when the state of a run has changed, and when there is news of a running one.
+Changed = Callable[[RunState], None]
+
+
+class Sweep:
+    """Runs below one folder, ``jobs`` of them at a time.
+
+    Raises ValueError for a folder that holds something else, before anything is written.
+    """
+
+    def __init__(self, runs: Sequence[DeclaredRun], out: Path, jobs: int, cores: int | None = None) -> None:
+        self.jobs, self.cores = jobs, cores or cores_here()
+        if not 1 <= jobs <= self.cores:
+            raise ValueError(f"jobs must be at least 1 and at most the {self.cores} cores of this machine, got {jobs}")
+        if (out / _OPTIONS_FILE).exists():
+            raise RefusedError(f"{out} holds a single run: choose another folder for the sweep")
+        threads = max(1, self.cores // jobs)
+        self.runs = [_state(declared, out, threads) for declared in runs]
+        self._begin = time.monotonic()
+
+    def go(self, changed: Changed) -> None:
+        """Make the runs, the longest first. Whatever ends this ends its processes too; another sweep goes on.
+
+        A run that fails does not stop the others. Raises OSError if the folder cannot be written to.
+        """
+        self._begin = time.monotonic()
+        waiting = [run for run in self.runs if run.state == "waiting"]
+        waiting.sort(key=lambda run: run.cost, reverse=True)
+        for run in waiting:
+            run.folder.parent.mkdir(parents=True, exist_ok=True)
+        messages: queue.Queue[tuple[RunState, Message]] = queue.Queue()
+        running: dict[str, RunProcess] = {}
+        used = 0
+        try:
+            while waiting or running:
+                for run in [*waiting]:
+                    # A run that was begun with more threads keeps them, and then has the cores for itself.
+                    if len(running) < self.jobs and (not running or used + run.threads <= self.cores):
+                        waiting.remove(run)
+                        running[run.name] = RunProcess(run.run, run.folder, run.log, _sender(messages, run))
+                        used += run.threads
+                        run.state = "running"
+                        changed(run)
+                run, message = messages.get()
+                if message.ended:
+                    running.pop(run.name).wait()
+                    used -= run.threads
+                _take(run, message)
+                changed(run)
+        finally:
+            for process in running.values():
+                process.stop()
+
+    @property
+    def seconds_left(self) -> float | None:
+        """An estimate from the pace so far; None before there is one. Runs that end at a target end sooner."""
+        done = left = 0.0
+        for run in self.runs:
+            a_update = run.cost / run.run.training.updates
+            if run.first_update is not None:
+                done += a_update * (run.update - run.first_update)
+            if run.state in ("waiting", "running"):
+                left += a_update * (run.run.training.updates - run.update)
+        return left * (time.monotonic() - self._begin) / done if done else None
+
+
+def cores_here() -> int:
+    """Those that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _state(declared: DeclaredRun, out: Path, threads: int) -> RunState:
+    """How the run stands in its folder. Raises RefusedError if the folder holds another one."""
+    folder = out / declared.folder
+    try:
+        record, begun = ended_record(declared.run, folder), begun_run(declared.run, folder)
+    except RefusedError:
+        raise
+    except ValueError as damage:
+        return RunState(declared.folder, declared.run, folder, "failed", reason=str(damage))
+    if begun is not None:
+        threads = begun.training.threads or threads
+    run = dataclasses.replace(declared.run, training=dataclasses.replace(declared.run.training, threads=threads))
+    state = RunState(declared.folder, run, folder)
+    if record is not None:
+        state.take_record(record)
+        state.before = True
+    return state
+
+
+def _sender(messages: queue.Queue[tuple[RunState, Message]], run: RunState) -> Callable[[Message], None]:
+    return lambda message: messages.put((run, message))
+
+
+def _take(run: RunState, message: Message) -> None:
+    """What the message says about the run."""
+    if message.update is not None:
+        if run.first_update is None:
+            run.first_update = message.update
+        run.update, run.value, run.rate = message.update, message.value, message.rate
+    if message.record is not None:
+        run.take_record(message.record)
+    if message.failed is not None:
+        run.state, run.reason = "failed", message.failed

@@ -1,0 +1,76 @@
+"""One run in a process of its own: ``python -m gatedrnn.lab.experiments.worker``.
+
+The job comes as a line of JSON on the standard input, which then stays open: when it ends, so has the sweep, and the
+run stops at once. How far it is goes as lines of JSON to what was the standard output; whatever else is printed goes to
+the log, the standard error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from typing import Any, TextIO
+
+from gatedrnn.lab.training import Run, Status, train
+
+_EVERY = 0.5  # seconds between two messages about updates
+
+
+def main() -> int:
+    """Train, and say how it goes and how it ended. Returns 0, or 1 if there is no record."""
+    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    job = json.loads(sys.stdin.buffer.readline())
+    threading.Thread(target=_end_with_the_sweep, daemon=True).start()
+    try:
+        run = Run.from_json(job["run"])
+        record = train(run, job["out"], _reporter(channel, run.task.metric))
+    except (ValueError, OSError) as wrong:  # what users can understand and mend
+        _send(channel, failed=_one_line(str(wrong)))
+        return 1
+    except Exception as fault:
+        traceback.print_exc()
+        _send(channel, failed=_one_line(f"{type(fault).__name__}: {fault}"))
+        return 1
+    names = ("outcome", "updates", "diverged_at", "seconds", "metric", "final")
+    _send(channel, record={name: record[name] for name in names})
+    return 0
+
+
+def _reporter(channel: TextIO, metric: str) -> Any:
+    sent = -_EVERY
+
+    def report(status: Status) -> None:
+        nonlocal sent
+        now = time.monotonic()
+        if not (status.evaluated or status.note) and now - sent < _EVERY:
+            return
+        sent = now
+        value = status.metrics[metric] if status.metrics else None
+        _send(channel, update=status.update, value=value, rate=status.updates_a_second, note=status.note)
+
+    return report
+
+
+def _send(channel: TextIO, **message: object) -> None:
+    channel.write(json.dumps(message) + "\n")
+    channel.flush()
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _end_with_the_sweep() -> None:
+    """The descriptor itself: a reader object would hold a lock that the end of the interpreter waits for."""
+    while os.read(0, 4096):
+        pass
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
