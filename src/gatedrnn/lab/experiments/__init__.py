@@ -15,6 +15,7 @@ from gatedrnn.lab.experiments.base import (
     Plan,
     Variant,
     View,
+    runs_of,
 )
 from gatedrnn.lab.experiments.models import MODEL_NAMES
 
@@ -39,4 +40,5 @@ __all__ = [
     "Plan",
     "Variant",
     "View",
+    "runs_of",
 ]

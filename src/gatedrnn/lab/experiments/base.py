@@ -151,11 +151,15 @@ class Experiment:
 
 def declared_runs(grid: Grid, budget: BudgetName) -> list[DeclaredRun]:
     """All runs of a grid at one budget: model by model, seed by seed."""
-    size = grid.budgets[budget]
+    return runs_of(grid.budgets[budget], f"{grid.name}/{budget}")
+
+
+def runs_of(size: Budget, place: str) -> list[DeclaredRun]:
+    """All runs of one size, in folders below ``place``."""
     found = []
     for variant in size.models:
         lr = size.training.lr if variant.lr is None else variant.lr
         for seed in range(size.fewer.get(variant.name, size.seeds)):
             run = Run(size.task, variant.model, dataclasses.replace(size.training, lr=lr, seed=seed))
-            found.append(DeclaredRun(variant.name, seed, run, f"{grid.name}/{budget}/{variant.name}/seed{seed}"))
+            found.append(DeclaredRun(variant.name, seed, run, f"{place}/{variant.name}/seed{seed}"))
     return found

@@ -1,0 +1,119 @@
+"""``gatedrnn sweep``: wrong arguments, what it prints, its exit codes, and how it stops."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from gatedrnn import cli
+from gatedrnn.cli.sweep_progress import shown, summary
+from gatedrnn.lab.experiments import EXPERIMENTS
+from gatedrnn.lab.experiments.sweep import Sweep
+
+SMOKE = ["sweep", "fig:adding_mse", "--budget", "smoke", "--jobs", "1"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nonsense"], "LABEL must be one of " + ", ".join(EXPERIMENTS) + ", got 'nonsense'"),
+        (["tab:results_sc"], "tab:results_sc cannot be run yet: the task speech is not built yet"),
+        (["fig:demo"], "fig:demo needs no training: gatedrnn theory --out DIR makes it"),
+        (["fig:copy_loss", "--budget", "huge"], "--budget must be one of paper, desk, smoke, got 'huge'"),
+        (["fig:copy_loss", "--models", "fast,slow"], "--models must be some of softsign,"),
+        (["fig:copy_loss", "--models", ","], "--models must be some of softsign,"),
+        (["fig:copy_loss", "--seeds", "7"], "--seeds must be some of 0,1,2,3,4, got '7'"),
+        (["fig:copy_loss", "--seeds", "x"], "--seeds must be some of 0,1,2,3,4, got 'x'"),
+        (["fig:copy_loss", "--seeds", "4", "--models", "NRU"], "--seeds 4 leaves no run of --models NRU"),
+        (["fig:copy_loss", "--jobs", "0"], "--jobs must be at least 1 and at most the "),
+        (["fig:copy_loss", "--jobs", "100000"], "--jobs must be at least 1 and at most the "),
+    ],
+)
+def test_wrong_arguments_end_in_one_line(
+    arguments: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["sweep", *arguments, "--out", str(tmp_path / "out")]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(f"gatedrnn: {said}") and printed.err.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_as_folder_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "file").write_text("mine")
+    assert cli.main([*SMOKE, "--out", str(tmp_path / "file")]) == 2
+    printed = capsys.readouterr().err
+    assert printed.startswith("gatedrnn: cannot write to") and printed.count("\n") == 1
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_a_sweep_lists_its_failures_and_the_same_command_tries_them_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [*SMOKE, "--models", "fast,NRU", "--out", str(tmp_path)]
+    options = tmp_path / "adding/smoke/fast/seed0/options.json"
+    options.parent.mkdir(parents=True)
+    options.write_text("{")
+    assert cli.main(command) == 1
+    printed = capsys.readouterr()
+    assert printed.out == f"2 runs: 1 finished, 1 failed; the records are in {tmp_path}\n"
+    assert "1/2  adding/smoke/NRU/seed0: begins" in printed.err
+    assert "2/2  adding/smoke/NRU/seed0: finished after 4 updates, mse" in printed.err
+    assert f"failed: adding/smoke/fast/seed0: {options} is damaged" in printed.err
+    assert printed.err.endswith("gatedrnn: 1 of 2 runs failed; the same command tries these again\n")
+
+    options.unlink()
+    assert cli.main(command) == 0
+    printed = capsys.readouterr()
+    assert printed.out == f"2 runs: 2 finished (1 complete before); the records are in {tmp_path}\n"
+    assert printed.err.startswith("1 of 2 runs were complete before\n")
+    assert (tmp_path / "adding/smoke/fast/seed0/record.json").exists()
+
+
+def test_ctrl_c_stops_cleanly(tmp_path: Path) -> None:
+    command = ["sweep", "fig:adding_mse", "--models", "fast", "--seeds", "0,1,2", "--jobs", "1", "--out", str(tmp_path)]
+    run = tmp_path / "adding/desk/fast/seed0"
+    with subprocess.Popen([sys.executable, "-m", "gatedrnn.cli", *command], stderr=subprocess.PIPE, text=True) as sweep:
+        deadline = time.monotonic() + 60
+        while not (run / "metrics.jsonl").exists():
+            assert time.monotonic() < deadline and sweep.poll() is None
+            time.sleep(0.05)
+        sweep.send_signal(signal.SIGINT)
+        _, errors = sweep.communicate(timeout=60)
+    assert sweep.returncode == 130
+    assert "Traceback" not in errors
+    assert "stopped: 3 runs: 1 running, 2 waiting; the same command goes on" in errors
+    with open(run / ".lock") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # nobody trains there any more
+    assert not (run / "record.json").exists()
+
+
+def test_a_terminal_shows_bars_and_a_line_for_each_run_that_ended(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    pool = Sweep(EXPERIMENTS["fig:copy_loss"].runs("smoke", ["fast", "NRU", "JANET"]), tmp_path, jobs=1)
+    fast, janet, nru = pool.runs
+    with shown(pool, Console(file=stream, force_terminal=True, width=120)) as changed:
+        for run in (fast, nru, janet):
+            run.state = "running"
+            changed(run)
+        fast.update, fast.value, fast.rate = 3, 0.125, 7.5
+        changed(fast)
+        fast.state, fast.seconds = "target_reached", 2.0
+        nru.state, nru.diverged_at = "diverged", 2
+        janet.state, janet.reason = "failed", "no more disk"
+        for run in (fast, nru, janet):
+            changed(run)
+    text = stream.getvalue()
+    assert "copy/smoke/fast/seed0: reached the target after 3 updates, accuracy 0.125, 2 s" in text
+    assert "copy/smoke/NRU/seed0: diverged at update 2, accuracy –" in text
+    assert "copy/smoke/JANET/seed0: failed: no more disk" in text
+    assert "3/3" in text
+    assert summary(pool) == "3 runs: 1 reached the target, 1 diverged, 1 failed"
