@@ -14,6 +14,7 @@ from gatedrnn.cli.bench import Bench
 from gatedrnn.cli.demo import Demo
 from gatedrnn.cli.failure import Failure
 from gatedrnn.cli.list import List
+from gatedrnn.cli.report import Report
 from gatedrnn.cli.sweep import Sweep
 from gatedrnn.cli.theory import Theory
 from gatedrnn.cli.timescales import TimeScales
@@ -32,6 +33,7 @@ VERBS: dict[str, type[Verb]] = {
     "theory": Theory,
     "train": Train,
     "sweep": Sweep,
+    "report": Report,
     "timescales": TimeScales,
     "list": List,
     "bench": Bench,

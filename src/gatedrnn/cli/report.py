@@ -1,0 +1,35 @@
+"""``gatedrnn report``: a folder of runs as tables, figures and a page."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import tyro
+
+from gatedrnn.cli.failure import Failure
+from gatedrnn.cli.progress import shown
+
+
+@dataclass(frozen=True)
+class Report:
+    """Report the runs of a folder beside the paper's values: report.md, figures, and one page for the browser."""
+
+    runs: tyro.conf.Positional[Path]
+    """Folder with runs; those in its subfolders are found too."""
+    out: Path
+    """Folder for the report; made if it does not exist. One that holds something else is refused."""
+
+    def run(self) -> None:
+        """Write the report and say where it is."""
+        from gatedrnn.lab.report import make_report  # here, not above: --help should not wait for it
+
+        try:
+            with shown() as progress:
+                warnings = make_report(self.runs, self.out, progress)
+        except (ValueError, OSError) as wrong:
+            raise Failure(str(wrong)) from wrong
+        for warning in warnings:
+            print(f"warning: {warning}", file=sys.stderr)
+        print(f"the page: {self.out / 'index.html'}")

@@ -1,0 +1,44 @@
+"""What the records of several seeds say: arrivals at a threshold, means and intervals, curves, comparisons."""
+
+from __future__ import annotations
+
+from gatedrnn.lab.analysis.curves import (
+    Curve,
+    over_seconds,
+    over_updates,
+    time_scale_layers,
+    time_scale_spread,
+)
+from gatedrnn.lab.analysis.pairs import Paired, paired
+from gatedrnn.lab.analysis.seeds import (
+    Arrivals,
+    Mean,
+    Median,
+    arrivals_of,
+    half_width_of_difference,
+    mean_of,
+    median_of,
+)
+from gatedrnn.lab.analysis.thresholds import Arrival, arrival, finite, seconds_to, updates_to
+
+__all__ = [
+    "Arrival",
+    "Arrivals",
+    "Curve",
+    "Mean",
+    "Median",
+    "Paired",
+    "arrival",
+    "arrivals_of",
+    "finite",
+    "half_width_of_difference",
+    "mean_of",
+    "median_of",
+    "over_seconds",
+    "over_updates",
+    "paired",
+    "seconds_to",
+    "time_scale_layers",
+    "time_scale_spread",
+    "updates_to",
+]

@@ -1,0 +1,125 @@
+"""What several seeds say together: means with Student's interval, medians of arrivals with one free of distributions.
+
+A mean of the seeds that reached a threshold would leave out the slow ones. So there is a mean only where every seed
+reached it. Otherwise the *median* is given. Seeds that were watched in vain to w count as "somewhere beyond w": every
+order statistic then lies between the one computed with w and the one computed with infinity, and what is printed is
+this range, a number where both ends meet and a lower bound ("> w") where the upper end is open.
+
+The interval around a median goes from the j-th smallest to the j-th largest value. It holds the median of all possible
+seeds with probability 1 − 2·P(Bin(n, ½) < j), whatever their distribution. j is the largest for which that reaches the
+level asked for; fewer than six seeds cannot reach 95 %, and then the whole range is given with the coverage it has.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from gatedrnn.lab.analysis.thresholds import Arrival
+
+LEVEL = 0.95
+
+
+@dataclass(frozen=True)
+class Mean:
+    """Mean and standard deviation (n − 1) of n values, with Student's interval; one value has no deviation."""
+
+    n: int
+    mean: float
+    std: float | None
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True)
+class Median:
+    """A median of n values known to lie in [at_least, at_most], and an interval that covers it with ``coverage``.
+
+    ``at_most`` and ``high`` are inf where the seeds that have not arrived leave them open.
+    """
+
+    n: int
+    at_least: float
+    at_most: float
+    low: float
+    high: float
+    coverage: float
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """The arrivals of the seeds at a threshold: ``mean`` only where all reached it, ``median`` always."""
+
+    n: int
+    reached: int
+    mean: Mean | None
+    median: Median
+
+
+def mean_of(values: Sequence[float], level: float = LEVEL) -> Mean:
+    """The mean of finite values with Student's interval: mean ± t(n−1)·std/√n."""
+    if not values:
+        raise ValueError("mean_of needs at least one value")
+    if not all(math.isfinite(value) for value in values):
+        raise ValueError("mean_of takes finite values; a run that did not arrive has no value to average")
+    n = len(values)
+    mean = float(np.mean(values))
+    if n == 1:
+        return Mean(1, mean, None, None, None)
+    std = float(np.std(values, ddof=1))
+    half = float(stats.t.ppf((1 + level) / 2, n - 1)) * std / math.sqrt(n)
+    return Mean(n, mean, std, mean - half, mean + half)
+
+
+def half_width_of_difference(ours: Mean, others: int, level: float = LEVEL) -> float | None:
+    """How far another mean of so many seeds may lie from ours by chance: t(n−1)·std·√(1/n + 1/others).
+
+    For a mean whose own deviation is not known: ours is taken for both. None for one seed, which has none.
+    """
+    if ours.std is None:
+        return None
+    return float(stats.t.ppf((1 + level) / 2, ours.n - 1)) * ours.std * math.sqrt(1 / ours.n + 1 / others)
+
+
+def median_of(arrivals: Sequence[Arrival], level: float = LEVEL) -> Median:
+    """The median of arrivals of which some may be open, as the module says."""
+    if not arrivals:
+        raise ValueError("median_of needs at least one arrival")
+    n = len(arrivals)
+    lower = sorted(arrival.earliest for arrival in arrivals)
+    upper = sorted(arrival.latest for arrival in arrivals)
+    j = _rank(n, level)
+    return Median(n, _middle(lower), _middle(upper), lower[j - 1], upper[n - j], _coverage(n, j))
+
+
+def arrivals_of(arrivals: Sequence[Arrival], level: float = LEVEL) -> Arrivals:
+    """What the seeds of one model say on their arrival at a threshold."""
+    reached = [arrival.at for arrival in arrivals if arrival.at is not None]
+    complete = len(reached) == len(arrivals)
+    return Arrivals(
+        n=len(arrivals),
+        reached=len(reached),
+        mean=mean_of(reached, level) if complete else None,
+        median=median_of(arrivals, level),
+    )
+
+
+def _coverage(n: int, j: int) -> float:
+    return 1 - 2 * float(stats.binom.cdf(j - 1, n, 0.5))
+
+
+def _rank(n: int, level: float) -> int:
+    """The largest j whose interval covers at least the level; 1, the whole range, if none does."""
+    j = 1
+    while 2 * (j + 1) <= n and _coverage(n, j + 1) >= level:
+        j += 1
+    return j
+
+
+def _middle(ordered: Sequence[float]) -> float:
+    n = len(ordered)
+    return (ordered[(n - 1) // 2] + ordered[n // 2]) / 2

@@ -1,0 +1,7 @@
+"""Reports: a folder of runs as Markdown, figures and one interactive page, beside the paper's values."""
+
+from __future__ import annotations
+
+from gatedrnn.lab.report.make import make_report
+
+__all__ = ["make_report"]

@@ -1,0 +1,87 @@
+"""The charts as PNG and SVG."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from gatedrnn.lab.analysis import Curve
+from gatedrnn.lab.report.document import Chart, Series
+from gatedrnn.lab.report.text import for_figure
+from gatedrnn.theory.canvas import new_figure, render
+
+_DASHES: dict[str, Any] = {  # SVG's dashes as matplotlib writes them
+    "": "-",
+    "7 3": (0, (4.0, 1.7)),
+    "2 3": (0, (1.2, 1.7)),
+    "9 3 2 3": (0, (5.0, 1.5, 1.2, 1.5)),
+}
+
+
+def images(chart: Chart) -> dict[str, bytes]:
+    """The chart as {"png": …, "svg": …}: against updates, and against time once for each clock."""
+
+    def draw() -> Figure:
+        panels = 1 + len(chart.clocks)
+        figure, axes = new_figure(1, panels, (1.0 + 5.2 * panels, 4.6))
+        figure.suptitle(for_figure(chart.title, 100), fontsize=12)
+        for i, panel in enumerate(axes):
+            for series in chart.series:
+                _draw_series(panel, chart, series, None if i == 0 else i - 1)
+            _dress(panel, chart, None if i == 0 else i - 1)
+        handles = [
+            Line2D([], [], color=s.look.light, linestyle=_DASHES[s.look.dash], label=_label(s)) for s in chart.series
+        ]
+        figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 2 * panels) or 1)
+        return figure
+
+    # Ticks beyond 1e308 overflow; a time scale may come near.
+    with warnings.catch_warnings(), np.errstate(over="ignore"):
+        # A name may hold letters that the font lacks: they are shown as boxes, which is no reason to warn.
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        return render(draw)
+
+
+def _label(series: Series) -> str:
+    return f"{for_figure(series.name)} ({series.seeds} seed{'' if series.seeds == 1 else 's'})"
+
+
+def _draw_series(panel: Axes, chart: Chart, series: Series, clock: int | None) -> None:
+    curve = series.updates if clock is None else series.seconds.get(clock)
+    if curve is None:
+        return
+    colour = series.look.light
+    for run in series.runs:
+        if clock is None or run.clock == clock:
+            x = run.updates if clock is None else run.seconds
+            values = [float("nan") if value is None else value for value in run.value]
+            panel.plot(x, values, color=colour, linewidth=0.7, alpha=0.45)
+    panel.plot(curve.x, curve.mean, color=colour, linestyle=_DASHES[series.look.dash])
+    low, high = _band(curve, chart.log_y)
+    panel.fill_between(curve.x, low, high, color=colour, alpha=0.13, linewidth=0)
+
+
+def _band(curve: Curve, log: bool) -> tuple[list[float], list[float]]:
+    high = [m + s for m, s in zip(curve.mean, curve.std, strict=True)]
+    low = [m - s for m, s in zip(curve.mean, curve.std, strict=True)]
+    if log:  # what a logarithm cannot show goes to a tenth of the mean, below which the eye has no use for it
+        low = [max(value, m / 10) for value, m in zip(low, curve.mean, strict=True)]
+    return low, high
+
+
+def _dress(panel: Axes, chart: Chart, clock: int | None) -> None:
+    if chart.log_y and any(
+        value is not None and value > 0 for s in chart.series for run in s.runs for value in run.value
+    ):
+        panel.set_yscale("log", nonpositive="mask")
+    if chart.threshold is not None:
+        panel.axhline(chart.threshold, color="#777777", linewidth=1.0, linestyle=(0, (5.0, 3.0)))
+    panel.set_ylabel(for_figure(chart.y_label))
+    panel.set_xlabel("updates" if clock is None else "training time (seconds)")
+    if clock is not None:
+        panel.set_title(for_figure(chart.clocks[clock], 60), fontsize=9)

@@ -1,0 +1,68 @@
+"""The folder of a report: refused if it holds something else, its files whole or not there.
+
+``report.json`` lists what a report wrote. It is written first, so that a report that was interrupted is known as
+one and can be made again over its remains.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from gatedrnn.lab.records.files import write, write_json
+from gatedrnn.theory.files import check_folder
+
+MANIFEST = "report.json"
+_KIND = "gatedrnn report"
+
+
+def check(out: Path) -> None:
+    """Raise OSError if a report cannot be written into this folder, FileExistsError if it holds something else."""
+    check_folder(out)
+    if not out.is_dir():
+        return
+    ours = _listed(out)
+    for path in sorted(out.rglob("*")):
+        if path.is_dir() and not path.is_symlink():
+            continue
+        name = path.relative_to(out).as_posix()
+        if name not in ours and not _is_remainder(path, ours, out):
+            raise FileExistsError(f"{out} holds {name}, which no report made; choose another folder")
+
+
+def write_report(out: Path, contents: Mapping[str, bytes]) -> None:
+    """Write the files by their names below ``out``, and remove those of the report before that are no longer there."""
+    before = _listed(out)
+    out.mkdir(parents=True, exist_ok=True)
+    _list(out, {*before, *contents})
+    for name, content in contents.items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        write(out / name, content)
+    for name in sorted(before - {MANIFEST, *contents}):
+        (out / name).unlink(missing_ok=True)
+    _list(out, contents)
+
+
+def _list(out: Path, names: Iterable[str]) -> None:
+    write_json(out / MANIFEST, {"schema": 1, "kind": _KIND, "files": sorted({MANIFEST, *names})})
+
+
+def _listed(out: Path) -> set[str]:
+    """The names in the manifest, its own included; those that would lead out of the folder are not ours."""
+    try:
+        manifest = json.loads((out / MANIFEST).read_text(encoding="utf-8"))
+        if manifest["kind"] != _KIND:
+            return set()
+        names = {str(name) for name in manifest["files"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+    return {name for name in names if not Path(name).is_absolute() and ".." not in Path(name).parts}
+
+
+def _is_remainder(path: Path, ours: set[str], out: Path) -> bool:
+    """A temporary file that an interrupted report left: .NAME.PROCESS.tmp"""
+    if not path.name.startswith(".") or not path.name.endswith(".tmp"):
+        return False
+    name = path.name[1:].removesuffix(".tmp").rpartition(".")[0]
+    return (path.parent / name).relative_to(out).as_posix() in {MANIFEST, *ours}

@@ -1,0 +1,124 @@
+"""Runs that differ in their seed alone form a group: one model in one setting."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gatedrnn.lab.analysis import Arrival, Arrivals, Mean, arrival, arrivals_of, mean_of
+from gatedrnn.lab.analysis.thresholds import Clock
+from gatedrnn.lab.report.runs import LabRun
+
+#: The paper's models in the order in which they are shown.
+ORDER = ("softsign", "sigmoid", "refine", "UR", "fast", "UF", "iterated_fast", "chrono", "JANET", "NRU")
+# Options of the training that do not change the result of an update.
+_NO_DIFFERENCE = ("seed", "threads", "checkpoint_seconds", "tensorboard", "budget_seconds")
+# The paper's names for a tied LSTM by gate and initialiser.
+_PAPER_NAMES = {("refine", "uniform"): "UR", ("fast", "uniform"): "UF", ("sigmoid", "chrono"): "chrono"}
+
+
+@dataclass(frozen=True)
+class Group:
+    """The seeds of one model, in order. ``name`` is what it is called beside the others, ``model`` gives its colour."""
+
+    name: str
+    model: str
+    runs: tuple[LabRun, ...]
+
+    @property
+    def metric(self) -> str:
+        """What its runs measure."""
+        return self.runs[0].metric
+
+    def mean(self, which: str) -> Mean | None:
+        """Over seeds, of the metric in the "best" or the "final" evaluation; None if a run has no finite value."""
+        values = [run.value(which) for run in self.runs]
+        finite = [value for value in values if value is not None]
+        return mean_of(finite) if len(finite) == len(values) else None
+
+    def arrival_of_each(self, threshold: float, clock: Clock = "update") -> dict[int, Arrival]:
+        """By seed, where the run reached the threshold."""
+        return {
+            run.seed: arrival(run.metrics, run.metric, threshold, run.lower_is_better, clock, run.outcome == "diverged")
+            for run in self.runs
+        }
+
+    def arrivals(self, threshold: float, clock: Clock = "update") -> Arrivals:
+        """The seeds together."""
+        return arrivals_of(list(self.arrival_of_each(threshold, clock).values()))
+
+    def on(self, clock: str) -> Group | None:
+        """The part of the group that was timed on this clock."""
+        runs = tuple(run for run in self.runs if run.clock == clock)
+        return Group(self.name, self.model, runs) if runs else None
+
+
+def group(name: str, model: str, runs: Iterable[LabRun]) -> Group:
+    """A group with its seeds in order."""
+    return Group(name, model, tuple(sorted(runs, key=lambda run: (run.seed, run.name))))
+
+
+def clocks_of(groups: Iterable[Group]) -> list[str]:
+    """What the times of these groups were measured on."""
+    return sorted({run.clock for found in groups for run in found.runs})
+
+
+def in_order(groups: Iterable[Group]) -> list[Group]:
+    """The paper's models in the paper's order, then the others by name."""
+    place = {name: i for i, name in enumerate(ORDER)}
+    return sorted(groups, key=lambda found: (place.get(found.model, len(place)), found.model, found.name))
+
+
+def by_options(runs: Sequence[LabRun]) -> dict[str, list[Group]]:
+    """Runs by their task (a line of text), and for each task the groups, named so that they can be told apart."""
+    tasks: dict[str, list[LabRun]] = {}
+    for run in runs:
+        tasks.setdefault(describe(run.task), []).append(run)
+    return {task: _groups(tasks[task]) for task in sorted(tasks)}
+
+
+def describe(options: Mapping[str, Any]) -> str:
+    """Options as "name, option=value, …", what is not set left out."""
+    rest = (f"{key}={_value(value)}" for key, value in options.items() if key != "name" and value is not None)
+    return ", ".join([str(options.get("name", "")), *rest]).removeprefix(", ")
+
+
+def name_of_model(model: Mapping[str, Any]) -> str:
+    """The paper's name for a model where it has one, else its cell, gate and initialiser."""
+    cell, gate, init = (str(model.get(key)) for key in ("cell", "forget_gate", "forget_init"))
+    if cell == "nru":
+        return "NRU"
+    if cell == "janet" and (gate, init) == ("sigmoid", "chrono"):
+        return "JANET"
+    if cell == "lstm" and model.get("tied") is True:
+        if init == "constant":
+            return gate
+        return _PAPER_NAMES.get((gate, init), f"{gate} {init}")
+    untied = "untied " if cell == "lstm" else ""
+    return f"{untied}{cell} {gate}" + ("" if init == "constant" else f" {init}")
+
+
+def _groups(runs: Sequence[LabRun]) -> list[Group]:
+    settings: dict[str, list[LabRun]] = {}
+    for run in runs:
+        settings.setdefault(json.dumps(_setting(run), sort_keys=True), []).append(run)
+    flat = {setting: _setting(members[0]) for setting, members in settings.items()}
+    named = {setting: name_of_model(members[0].model) for setting, members in settings.items()}
+    groups = []
+    for setting, members in settings.items():
+        alike = [flat[other] for other in settings if named[other] == named[setting]]
+        differing = sorted(key for key in flat[setting] if any(other.get(key) != flat[setting][key] for other in alike))
+        suffix = "".join(f", {key}={_value(flat[setting][key])}" for key in differing)
+        groups.append(group(named[setting] + suffix, named[setting], members))
+    return in_order(groups)
+
+
+def _setting(run: LabRun) -> dict[str, Any]:
+    training = {key: value for key, value in run.training.items() if key not in _NO_DIFFERENCE}
+    return {**run.model, **training}
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)

@@ -1,0 +1,193 @@
+"""The sections of a report: one for each label of the paper, one for the other runs, one for every run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from gatedrnn.lab.analysis import finite
+from gatedrnn.lab.report import tables, text, verdicts
+from gatedrnn.lab.report.charts import learning_curves, time_scale_charts
+from gatedrnn.lab.report.claims import CLAIMS
+from gatedrnn.lab.report.document import Chart, Document, Section, Table
+from gatedrnn.lab.report.groups import Group, by_options, group, in_order, name_of_model
+from gatedrnn.lab.report.items import Item, View
+from gatedrnn.lab.report.looks import Looks
+from gatedrnn.lab.report.runs import LabRun
+
+_BUDGETS = {"paper": "the paper's setting", "desk": "desk budget, not the paper's setting"}
+
+
+def document(runs: Sequence[LabRun], warnings: Sequence[str], items: Sequence[Item]) -> Document:
+    """The whole report of these runs."""
+    known = {key for item in items for declared in item.declared.values() for key in declared}
+    others = by_options([run for run in runs if run.key not in known])
+    groups = {item.label: {budget: _groups(item, budget, runs) for budget in item.declared} for item in items}
+    models = {found.model for found in _flat(groups)} | {found.model for task in others.values() for found in task}
+    looks = Looks(models)
+    sections = [_item(item, groups[item.label], looks) for item in items]
+    sections += [_other(i, task, found, items, looks) for i, (task, found) in enumerate(others.items(), start=1)]
+    sections.append(Section("all-runs", "All runs", tables=[tables.all_runs(runs)]))
+    sections.append(Section("rules", "How to read the verdicts", text=list(verdicts.RULES)))
+    overview = Table(
+        "Every table and figure of the paper.",
+        ("label", "verdict", "what"),
+        [(item.label, found.verdict, item.title) for item, found in zip(items, sections, strict=False)],
+    )
+    return Document("gatedrnn: runs beside the paper", [_summary(runs)], list(warnings), overview, sections)
+
+
+def _flat(groups: Mapping[str, Mapping[str, Sequence[Group]]]) -> list[Group]:
+    return [found for budgets in groups.values() for members in budgets.values() for found in members]
+
+
+def _groups(item: Item, budget: str, runs: Sequence[LabRun]) -> list[Group]:
+    members: dict[str, list[LabRun]] = {}
+    for run in runs:
+        if run.key in item.declared[budget]:
+            members.setdefault(item.declared[budget][run.key][0], []).append(run)
+    return in_order(group(model, model, found) for model, found in members.items())
+
+
+def _item(item: Item, groups: Mapping[str, Sequence[Group]], looks: Looks) -> Section:
+    best = next((budget for budget in ("paper", "desk", "smoke") if groups.get(budget)), None)
+    said: list[str] = []
+    compared: list[Table] = []
+    shown: list[Table] = []
+    charts: list[Chart] = []
+    parts: list[str] = []
+    complete = False
+    for budget in _BUDGETS:
+        found = groups.get(budget) or []
+        if not found:
+            continue
+        whole = verdicts.is_complete(list(item.declared[budget].values()), found)
+        checked = _comparisons(item, budget, whole, found)
+        compared += checked
+        shown += _tables(found, item.metric, item.threshold, item.view, f"{_BUDGETS[budget].capitalize()}. ")
+        charts += _charts(item, budget, found, looks)
+        said.append(_found(item, budget, found))
+        if budget == best:
+            complete = whole
+            parts = [row[-1] for table in checked for row in table.rows]
+    verdict = verdicts.of_item(best, complete, parts)
+    if verdict == verdicts.NOT_RUN:
+        said.append(_why_not(item, best))
+    head = [line for line in (item.setting, f"The paper: {item.paper}" if item.paper else "") if line]
+    return Section(
+        anchor=item.label.replace(":", "-"),
+        title=item.title,
+        label=item.label,
+        verdict=verdict,
+        text=[*head, *said, *(f"Different from the paper: {difference}" for difference in item.differences)],
+        verdicts=compared,
+        charts=charts,
+        tables=shown,
+    )
+
+
+def _why_not(item: Item, best: str | None) -> str:
+    if item.theory:
+        return "Not run here. It needs no training: gatedrnn theory --out DIR draws it."
+    if item.pending:
+        return f"Not run: {item.pending}."
+    if best == "smoke":
+        return "Not run: there are smoke runs, which only show that the machinery works."
+    return f"Not run: gatedrnn sweep {item.label} makes its runs."
+
+
+def _found(item: Item, budget: str, groups: Sequence[Group]) -> str:
+    here = sum(len(found.runs) for found in groups)
+    ended = sum(run.complete for found in groups for run in found.runs)
+    return f"Runs at {budget} budget: {here} of {len(item.declared[budget])} found, {ended} of them ended."
+
+
+def _comparisons(item: Item, budget: str, complete: bool, groups: Sequence[Group]) -> list[Table]:
+    """Our numbers beside the paper's, and its sentences checked; the last column is the verdict."""
+    by_model = {found.model: found for found in groups}
+    found = []
+    numbers = []
+    for model, paper in item.numbers.items():
+        ours = by_model[model].mean("best") if model in by_model else None
+        verdict = verdicts.of_number(ours, paper, item.seeds) if ours is not None else verdicts.NOT_RUN
+        if verdict != verdicts.NOT_RUN:
+            verdict = verdicts.at_most_partial(budget, complete, verdict)
+        seeds = str(len(by_model[model].runs)) if model in by_model else "0"
+        numbers.append((model, text.mean(ours), seeds, text.number(paper), verdict))
+    if numbers:
+        caption = f"Ours at {_BUDGETS[budget]}, beside the paper's values."
+        found.append(Table(caption, ("model", f"ours, {budget}", "seeds", "paper", "verdict"), numbers, models=0))
+    sentences = []
+    for claim in CLAIMS.get(item.label, ()):
+        checked = claim.check(by_model, item.threshold)
+        held = {True: "holds", False: "does not hold", None: "cannot be checked"}[checked.holds]
+        verdict = verdicts.at_most_partial(budget, complete, verdicts.of_claim(checked))
+        sentences.append((checked.claim, held, checked.seen, verdict))
+    if sentences:
+        caption = f"What the paper's curves say, checked at {_BUDGETS[budget]}."
+        found.append(Table(caption, ("the paper's sentence", f"in our runs, {budget}", "seen", "verdict"), sentences))
+    return found
+
+
+def _tables(
+    groups: Sequence[Group], metric: str, threshold: float | None, view: View | None = None, prefix: str = ""
+) -> list[Table]:
+    """The tables behind the charts of a view; all of them for None."""
+    found: list[Table | None] = []
+    if view != "seconds":
+        found.append(tables.results(groups, metric, threshold))
+    if view in (None, "updates") and threshold is not None:
+        found.append(tables.firsts(groups, threshold))
+    if view in (None, "seconds"):
+        found += tables.times(groups, threshold)
+    if view in (None, "updates", "time_scales"):
+        found.append(tables.time_scales(groups))
+    return [replace(table, caption=prefix + table.caption) for table in found if table is not None]
+
+
+def _charts(item: Item, budget: str, groups: Sequence[Group], looks: Looks) -> list[Chart]:
+    stem = f"{item.label.replace(':', '_')}_{budget}"
+    title = f"{item.title} ({_BUDGETS[budget]})"
+    scales = time_scale_charts(f"{stem}_time_scales", f"Time scales: {title}", groups, looks)
+    if item.view == "time_scales":
+        return [*scales, learning_curves(stem, title, groups, item.metric, looks, item.threshold)]
+    against = "seconds" if item.view == "seconds" else "updates"
+    drawn = "loss" if item.view == "loss" else item.metric
+    threshold = item.threshold if drawn == item.metric else None
+    curves = learning_curves(stem, title, groups, drawn, looks, threshold, against)
+    return [curves, *scales] if item.view == "updates" else [curves]
+
+
+def _other(number: int, task: str, groups: Sequence[Group], items: Sequence[Item], looks: Looks) -> Section:
+    metric = groups[0].metric
+    threshold = _threshold(groups, items)
+    stem = f"other_{number}_{''.join(c if c.isalnum() and c.isascii() else '_' for c in task)[:40]}"
+    charts = [learning_curves(f"{stem}_{metric}", task, groups, metric, looks, threshold)]
+    if metric != "loss":
+        charts.append(learning_curves(f"{stem}_loss", f"{task}: loss", groups, "loss", looks))
+    charts += time_scale_charts(f"{stem}_time_scales", f"{task}: time scales", groups, looks)
+    said = ["These runs belong to no table or figure of the paper."]
+    if threshold is not None:
+        said.append(f"Threshold: {metric} {text.number(threshold)}.")
+    return Section(
+        f"other-{number}", f"Other runs: {task}", text=said, tables=_tables(groups, metric, threshold), charts=charts
+    )
+
+
+def _threshold(groups: Sequence[Group], items: Sequence[Item]) -> float | None:
+    """The target that the runs were given, if it is one; else that of the paper's items on the same task."""
+    targets = {finite(run.training.get("target")) for found in groups for run in found.runs} - {None}
+    if len(targets) == 1:
+        return targets.pop()
+    task, metric = groups[0].runs[0].task["name"], groups[0].metric
+    return next((i.threshold for i in items if i.task == task and i.metric == metric and i.threshold is not None), None)
+
+
+def _summary(runs: Sequence[LabRun]) -> str:
+    outcomes: dict[str, int] = {}
+    for run in runs:
+        words = run.outcome.replace("_", " ")
+        outcomes[words] = outcomes.get(words, 0) + 1
+    models = sorted({name_of_model(run.model) for run in runs})
+    ends = ", ".join(f"{count} {name}" for name, count in sorted(outcomes.items()))
+    return f"{len(runs)} runs ({ends}) of {len(models)} models: {', '.join(models)}."

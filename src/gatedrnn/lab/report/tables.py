@@ -1,0 +1,136 @@
+"""Tables of groups of runs: results, arrivals at the threshold, who was first, times, time scales at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gatedrnn.lab.analysis import finite, mean_of, paired, time_scale_layers
+from gatedrnn.lab.report import text
+from gatedrnn.lab.report.document import Table
+from gatedrnn.lab.report.groups import Group, clocks_of, describe
+from gatedrnn.lab.report.runs import LabRun
+
+
+def results(groups: Sequence[Group], metric: str, threshold: float | None) -> Table:
+    """What each model reached, in how many updates, and how its runs ended."""
+    header = ["model", "seeds", f"best {metric}", f"last {metric}"]
+    if threshold is not None:
+        header.append(f"updates to {metric} {text.number(threshold)}")
+    rows = []
+    for found in groups:
+        row = [found.name, str(len(found.runs)), text.mean(found.mean("best")), text.mean(found.mean("final"))]
+        if threshold is not None:
+            row.append(text.arrivals(found.arrivals(threshold)))
+        rows.append((*row, _outcomes(found)))
+    return Table("Mean ± standard deviation over seeds.", (*header, "how the runs ended"), rows, models=0)
+
+
+def firsts(groups: Sequence[Group], threshold: float, favourite: str = "fast") -> Table | None:
+    """For how many seeds the favourite reached the threshold before each other model; None if it was not run."""
+    ours = next((found for found in groups if found.name == favourite), None)
+    others = [found for found in groups if found is not ours]
+    if ours is None or not others:
+        return None
+    rows = []
+    for other in others:
+        count = paired(ours.arrival_of_each(threshold), other.arrival_of_each(threshold))
+        if not count.n:
+            continue
+        p = "—" if count.p is None else text.number(count.p, 3)
+        rows.append((other.name, f"{count.first} of {count.n}", str(count.second), str(count.ties), str(count.open), p))
+    header = ("other model", f"{favourite} first", "other first", "at the same evaluation", "open", "p")
+    caption = (
+        f"Seeds at which {favourite} reached {text.number(threshold)} in fewer updates than the other model. Open: "
+        "both did not arrive, or one was stopped too early to tell. p: two-sided sign test over the decided seeds."
+    )
+    return Table(caption, header, rows, models=0) if rows else None
+
+
+def times(groups: Sequence[Group], threshold: float | None) -> list[Table]:
+    """Training time, one table for each clock: times of different engines, machines or threads are not comparable."""
+    tables = []
+    for clock in clocks_of(groups):
+        rows = []
+        for found in (part for part in (whole.on(clock) for whole in groups) if part is not None):
+            speeds = [finite(run.record.get("updates_a_second")) for run in found.runs]
+            known = [speed for speed in speeds if speed is not None]
+            row = [found.name, str(len(found.runs)), text.mean(mean_of(known)) if known else "—"]
+            if threshold is not None:
+                row.append(text.arrivals(found.arrivals(threshold, "seconds")))
+            rows.append(tuple(row))
+        header = ["model", "seeds", "updates a second"]
+        if threshold is not None:
+            header.append(f"seconds of training to {text.number(threshold)}")
+        tables.append(Table(f"Times on: {clock}.", tuple(header), rows, models=0))
+    return tables
+
+
+def time_scales(groups: Sequence[Group]) -> Table | None:
+    """Where the time scales ended, in steps; None where no run recorded any."""
+    rows = []
+    for found in groups:
+        for layer in time_scale_layers([run.metrics for run in found.runs]):
+            last = [_last_scales(run, layer) for run in found.runs]
+            columns = [("mean",), ("std",), ("quantiles", "0.05"), ("quantiles", "0.5"), ("quantiles", "0.95")]
+            rows.append((found.name, layer, *(_mean_at(last, path) for path in columns)))
+    header = ("model", "layer", "mean", "std", "5 %", "median", "95 %")
+    caption = "Time scales −1/log φ(b) of the units at the last evaluation, averaged over seeds."
+    return Table(caption, header, rows, models=0) if rows else None
+
+
+def all_runs(runs: Iterable[LabRun]) -> Table:
+    """Every run, a line each."""
+    rows = [
+        (
+            run.name,
+            describe(run.task),
+            describe(run.model),
+            str(run.seed),
+            run.ended,
+            _value(run, "best"),
+            _value(run, "final"),
+            _seconds(run),
+            run.clock,
+        )
+        for run in runs
+    ]
+    header = ("run", "task", "model", "seed", "how it ended", "best", "last", "seconds of training", "measured on")
+    return Table("Every run that was read.", header, rows)
+
+
+def _outcomes(found: Group) -> str:
+    ends: dict[str, list[str]] = {}
+    for run in found.runs:
+        ends.setdefault(run.ended, []).append(str(run.seed))
+    if len(ends) == 1:
+        return next(iter(ends))
+    return "; ".join(f"{end} (seed {', '.join(seeds)})" for end, seeds in ends.items())
+
+
+def _last_scales(run: LabRun, layer: str) -> dict[str, Any]:
+    recorded = [(line.get("time_scales") or {}).get(layer) for line in run.metrics]
+    return next((scales for scales in reversed(recorded) if isinstance(scales, dict)), {})
+
+
+def _mean_at(statistics: Sequence[dict[str, Any]], path: Sequence[str]) -> str:
+    values = []
+    for found in statistics:
+        item: Any = found
+        for key in path:
+            item = item.get(key) if isinstance(item, dict) else None
+        values.append(finite(item))
+    known = [value for value in values if value is not None]
+    return text.number(mean_of(known).mean) if known and len(known) == len(values) else "—"
+
+
+def _value(run: LabRun, which: str) -> str:
+    value = run.value(which)
+    return "—" if value is None else f"{run.metric} {text.number(value)}"
+
+
+def _seconds(run: LabRun) -> str:
+    seconds = finite(run.record.get("seconds"))
+    if seconds is None and run.metrics:
+        seconds = finite(run.metrics[-1]["seconds"])
+    return "—" if seconds is None else text.number(seconds)

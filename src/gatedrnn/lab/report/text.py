@@ -1,0 +1,86 @@
+"""Numbers and strangers' words as text: how they are written, and how they are made harmless."""
+
+from __future__ import annotations
+
+import html
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gatedrnn.lab.analysis import Arrivals, Mean, Median
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]+")
+_MARKDOWN = re.compile(r"([\\`*_{}\[\]#|~$])")
+
+
+def clean(value: Any) -> Any:
+    """What came out of a record, with text that can be written: no control characters, no halves of a character."""
+    if isinstance(value, str):
+        return _CONTROL.sub(" ", value.encode("utf-8", "replace").decode("utf-8"))
+    if isinstance(value, Mapping):
+        return {clean(str(key)): clean(item) for key, item in value.items()}
+    if isinstance(value, Sequence):
+        return [clean(item) for item in value]
+    return value
+
+
+def for_html(text: str) -> str:
+    """The text inside an HTML element or a quoted attribute."""
+    return html.escape(text, quote=True)
+
+
+def for_markdown(text: str) -> str:
+    """The text inside a line or a table cell of Markdown, where HTML counts too."""
+    return html.escape(_MARKDOWN.sub(r"\\\1", text), quote=False)
+
+
+def for_figure(text: str, longest: int = 48) -> str:
+    """The text in a figure: a dollar would begin a formula, and a long name would push the axes aside."""
+    short = text if len(text) <= longest else text[: longest - 1] + "…"
+    return short.replace("$", r"\$")
+
+
+def number(value: float, digits: int = 4) -> str:
+    """A number with so many digits; below a million no digit before the point is lost. Infinity is "never"."""
+    if math.isinf(value):
+        return "never" if value > 0 else "−∞"
+    whole = 10 ** (digits - 1) <= abs(value) < 1e6 or (value == int(value) and abs(value) < 1e6)
+    shown = f"{value:.0f}" if whole else f"{value:.{digits}g}"
+    return re.sub(r"e([+-])0*", lambda sign: "e" + sign[1].strip("+"), shown).replace("-", "−")
+
+
+def mean(found: Mean | None) -> str:
+    """Mean ± standard deviation."""
+    if found is None:
+        return "—"
+    if found.std is None:
+        return number(found.mean)
+    return f"{number(found.mean)} ± {number(found.std, 2)}"
+
+
+def arrivals(found: Arrivals) -> str:
+    """When the seeds arrived: the mean with its interval if all did, else how many, and what is known of the median."""
+    if found.mean is not None:
+        interval = ""
+        if found.mean.low is not None and found.mean.high is not None:
+            interval = f" (95 %: {number(found.mean.low)} … {number(found.mean.high)})"
+        return mean(found.mean) + interval
+    return f"{found.reached} of {found.n} reached; median {_median(found.median)}"
+
+
+def median_only(found: Median) -> str:
+    """What is known of a median: a number, a lower bound, or a range."""
+    if found.at_least == found.at_most:
+        return number(found.at_least)
+    if math.isinf(found.at_most):
+        return f"> {number(found.at_least)}"
+    return f"between {number(found.at_least)} and {number(found.at_most)}"
+
+
+def _median(found: Median) -> str:
+    middle = median_only(found)
+    if found.n < 2 or math.isinf(found.low):
+        return middle
+    high = "open" if math.isinf(found.high) else number(found.high)
+    return f"{middle} (≥ {100 * found.coverage:.0f} %: {number(found.low)} … {high})"

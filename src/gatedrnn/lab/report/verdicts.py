@@ -1,0 +1,62 @@
+"""How a result of ours becomes a verdict on the paper's. The rules stand here, and RULES prints them.
+
+A desk or smoke result is never shown as the paper's setting: the best it can be is "partial".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from gatedrnn.lab.analysis import Mean, half_width_of_difference
+from gatedrnn.lab.report.claims import Checked
+from gatedrnn.lab.report.groups import Group
+
+AGREES, DIFFERS, PARTIAL, NOT_RUN = "agrees", "differs", "partial", "not run"
+
+RULES = (
+    "not run: no run of the item in the paper's setting or at desk budget was found. Smoke runs never count.",
+    "partial: runs were found, but at desk budget only, or some of the paper's setting are missing, unfinished or "
+    "stopped by a time budget, or a sentence of the paper cannot be checked with them.",
+    "agrees, differs: every run of the paper's setting ended. A number agrees if the paper's lies within "
+    "ours ± t·s·√(1/n + 1/m), the 95 % interval of the difference of two means, with our standard deviation s, our n "
+    "seeds and the paper's m. An item differs if one of its numbers or sentences does.",
+    "Times are compared only between runs on the same engine, machine and number of threads. A threshold is reached at "
+    "the first evaluation at or beyond it.",
+    "Updates or seconds to a threshold: where all seeds reached it, mean ± standard deviation with Student's 95 % "
+    "interval. Where some did not, how many did, and the median, with an interval between order statistics that is "
+    "free of assumptions and given with the coverage that so few seeds allow; “>” is a lower bound.",
+)
+
+
+def of_number(ours: Mean | None, paper: float, paper_seeds: int) -> str:
+    """The verdict on one number that every run of the paper's setting gave."""
+    half = None if ours is None else half_width_of_difference(ours, paper_seeds)
+    if ours is None or half is None:
+        return PARTIAL
+    return AGREES if abs(ours.mean - paper) <= half else DIFFERS
+
+
+def of_claim(checked: Checked) -> str:
+    """The verdict on one sentence that was checked in the paper's setting."""
+    return PARTIAL if checked.holds is None else AGREES if checked.holds else DIFFERS
+
+
+def of_item(budget: str | None, complete: bool, parts: Iterable[str]) -> str:
+    """The verdict on an item from its parts: ``budget`` is the best one of which there are runs."""
+    if budget not in ("paper", "desk"):
+        return NOT_RUN
+    found = set(parts)
+    if budget == "desk" or not complete or not found:
+        return PARTIAL
+    return DIFFERS if DIFFERS in found else AGREES if found == {AGREES} else PARTIAL
+
+
+def at_most_partial(budget: str, complete: bool, verdict: str) -> str:
+    """The verdict on a part, lowered where the runs are not all of the paper's setting."""
+    return verdict if budget == "paper" and complete else PARTIAL
+
+
+def is_complete(declared: Sequence[tuple[str, int]], groups: Iterable[Group]) -> bool:
+    """Whether every declared (model, seed) is there and ended."""
+    ended = {(found.model, run.seed) for found in groups for run in found.runs if run.complete}
+    return set(declared) <= ended

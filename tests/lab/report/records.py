@@ -1,0 +1,127 @@
+"""Run folders written by hand, as a run would leave them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gatedrnn.lab.report.items import Item
+
+MODELS: dict[str, dict[str, Any]] = {
+    "softsign": {"cell": "lstm", "tied": True, "forget_gate": "softsign", "forget_init": "constant"},
+    "sigmoid": {"cell": "lstm", "tied": True, "forget_gate": "sigmoid", "forget_init": "constant"},
+    "refine": {"cell": "lstm", "tied": True, "forget_gate": "refine", "forget_init": "constant"},
+    "fast": {"cell": "lstm", "tied": True, "forget_gate": "fast", "forget_init": "constant"},
+    "chrono": {"cell": "lstm", "tied": True, "forget_gate": "sigmoid", "forget_init": "chrono"},
+    "NRU": {"cell": "nru", "tied": None, "forget_gate": None, "forget_init": None},
+}
+#: Evaluations until the error of a model begins to fall.
+PACE = {"softsign": 1000, "sigmoid": 16, "refine": 14, "fast": 8, "chrono": 12, "NRU": 5}
+
+
+def mse(model: str, seed: int, i: int) -> float:
+    """0.17 on a plateau, then an exponential fall: a closed form for the tests to compare with."""
+    return 0.17 * math.exp(-max(0, i - PACE[model] - seed) / 3)
+
+
+def write_run(
+    folder: Path,
+    model: str,
+    seed: int,
+    evaluations: int = 31,
+    engine: str = "cpu: native kernels",
+    threads: int = 2,
+    outcome: str | None = "finished",
+    task: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | None = None,
+    training: Mapping[str, Any] | None = None,
+    key: str | None = None,
+) -> None:
+    """One run: evaluations every 50 updates, a second each; ``outcome=None`` leaves it unfinished."""
+    folder.mkdir(parents=True)
+    chosen_task = {"name": "adding", "length": 300, **(task or {})}
+    chosen = {**MODELS[model], "hidden_size": 8, "num_layers": 1, **(options or {})}
+    settings = {
+        "optimizer": "rmsprop",
+        "lr": 0.001,
+        "seed": seed,
+        "threads": threads,
+        "target": None,
+        **(training or {}),
+    }
+    key = key or f"{model}-{seed}"
+    _write(
+        folder / "options.json",
+        {"schema": 1, "kind": "gatedrnn run", "task": chosen_task, "model": chosen, "training": settings, "key": key},
+    )
+    _write(
+        folder / "environment.json",
+        {"schema": 1, "kind": "gatedrnn environment", "engine": engine, "processor": "test processor", "commit": None},
+    )
+    lines = []
+    for i in range(evaluations):
+        value = mse(model, seed, i)
+        line: dict[str, Any] = {
+            "update": 50 * i,
+            "seconds": float(i),
+            "train_loss": value,
+            "loss": value,
+            "mse": value,
+            "lr": 0.001,
+        }
+        if model != "NRU":
+            growth = 3.0 * (1.3 if model == "fast" else 1.02) ** i
+            line["time_scales"] = {
+                "l0": {
+                    "mean": growth,
+                    "std": growth / 4,
+                    "quantiles": {"0.05": growth / 2, "0.5": growth, "0.95": growth * 2},
+                }
+            }
+        lines.append(line)
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    if outcome is None:
+        return
+    last = {key: lines[-1][key] for key in ("update", "loss", "mse")}
+    if outcome == "diverged":
+        last = {"update": last["update"], "loss": None, "mse": None}
+    record = {
+        "schema": 1, "kind": "gatedrnn record", "outcome": outcome, "updates": last["update"],
+        "diverged_at": last["update"] + 7 if outcome == "diverged" else None, "seconds": float(evaluations - 1),
+        "seconds_evaluation": 1.0, "updates_a_second": 50.0, "parameters": 100, "metric": "mse", "lower_is_better": True,
+        "final": last, "best": {key: lines[-1][key] for key in ("update", "loss", "mse")}, "gates": {}, "time_scales": {}, "resumed": 0, "key": key,
+    }  # fmt: skip
+    _write(folder / "record.json", record)
+
+
+def write_sweep(
+    root: Path, models: tuple[str, ...] = ("softsign", "sigmoid", "fast"), seeds: int = 3, **more: Any
+) -> None:
+    """Several models and seeds."""
+    for model in models:
+        for seed in range(seeds):
+            engine = "reference: the loop over time in plain PyTorch" if model == "NRU" else "cpu: native kernels"
+            write_run(root / model / f"seed{seed}", model, seed, **{"engine": engine, **more})
+
+
+def item(
+    budget: str = "paper", models: tuple[str, ...] = ("softsign", "sigmoid", "fast"), seeds: int = 3, **more: Any
+) -> Item:
+    """An item of a paper that declares these runs."""
+    declared = {budget: {f"{model}-{seed}": (model, seed) for model in models for seed in range(seeds)}}
+    given = {
+        "label": "fig:adding_mse",
+        "title": "Adding, error",
+        "task": "adding",
+        "metric": "mse",
+        "threshold": 0.02,
+        "declared": declared,
+    }
+    return Item(**{**given, **more})
+
+
+def _write(path: Path, value: object) -> None:
+    path.write_text(json.dumps(value))

@@ -1,0 +1,77 @@
+"""Reading runs: what is damaged becomes a warning, and a copy is not a seed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from gatedrnn.lab.report.runs import load
+from tests.lab.report.records import mse, write_run
+
+
+def test_what_a_run_says(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "fast", 3, evaluations=5, threads=1)
+    write_run(tmp_path / "b", "fast", 4, evaluations=5, outcome="diverged", engine="reference: a loop")
+    write_run(tmp_path / "c", "fast", 5, evaluations=30, outcome=None)
+    write_run(tmp_path / "d", "fast", 6, evaluations=5, outcome="budget_spent")
+    (one, two, three, four), warnings = load(tmp_path)
+    assert warnings == []
+    assert (one.name, one.seed, one.metric, one.lower_is_better) == ("a", 3, "mse", True)
+    assert one.clock == "cpu engine, 1 thread, test processor"
+    assert two.clock == "reference engine, 2 threads, test processor"
+    assert [run.ended for run in (one, two, three, four)] == [
+        "finished",
+        "diverged at update 207",
+        "unfinished at update 1450",
+        "budget spent at update 200",
+    ]
+    assert [run.complete for run in (one, two, three, four)] == [True, True, False, False]
+    assert two.value("final") is None
+    assert three.value("final") == three.value("best") == mse("fast", 5, 29)  # so far
+
+
+def test_damaged_runs_are_named_and_the_others_read(tmp_path: Path) -> None:
+    for name in ("good", "torn", "garbled", "newer", "foreign", "odd"):
+        write_run(tmp_path / name, "fast", 0, key=name)
+    with (tmp_path / "torn" / "metrics.jsonl").open("a") as file:
+        file.write('{"update": 99')
+    (tmp_path / "garbled" / "options.json").write_text("{")
+    for name, change in (("newer", {"schema": 99}), ("odd", {"training": {"seed": "x"}})):
+        path = tmp_path / name / "options.json"
+        path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    path = tmp_path / "foreign" / "record.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "key": "another"}))
+    runs, warnings = load(tmp_path)
+    assert [run.name for run in runs] == ["good", "torn"]
+    assert [len(run.metrics) for run in runs] == [31, 31]
+    told = {warning.partition(":")[0]: warning for warning in warnings}
+    assert set(told) == {"torn", "garbled", "newer", "foreign", "odd"}
+    assert "line 32" in told["torn"]
+    assert "99" in told["newer"]
+    assert "other options" in told["foreign"]
+    assert "training.seed" in told["odd"]
+    assert str(tmp_path) not in "".join(warnings)  # the same text wherever the runs lie
+
+
+def test_a_line_that_is_no_evaluation_is_left_out(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "fast", 0, evaluations=3)
+    with (tmp_path / "a" / "metrics.jsonl").open("a") as file:
+        file.write(
+            '[1]\n{"update": 150, "seconds": null, "mse": 1}\n{"seconds": 1.0}\n{"update": 200, "seconds": 4.0, "mse": NaN}\n'
+        )
+    (run,), (warning,) = load(tmp_path)
+    assert [line["update"] for line in run.metrics] == [0, 50, 100, 200]
+    assert "3 lines" in warning
+
+
+def test_a_copy_counts_once_as_far_as_it_got(tmp_path: Path) -> None:
+    write_run(tmp_path / "b_half", "fast", 0, evaluations=10, outcome=None)
+    write_run(tmp_path / "c_whole", "fast", 0)
+    shutil.copytree(tmp_path / "c_whole", tmp_path / "d_copy")
+    (run,), warnings = load(tmp_path)
+    assert run.name == "c_whole"
+    assert warnings == [
+        "b_half: the same run as c_whole; counted once",
+        "d_copy: the same run as c_whole; counted once",
+    ]
