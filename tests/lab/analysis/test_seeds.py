@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from gatedrnn.lab.analysis import Arrival, arrivals_of, mean_of, median_of
+from gatedrnn.lab.analysis import Arrival, arrivals_of, half_width_of_difference, mean_of, median_of
 
 
 def arrived(*values: float) -> list[Arrival]:
@@ -24,6 +24,23 @@ def test_students_interval() -> None:
     # t(p, 2) = (2p − 1)·√(2 / (4p(1−p)))
     found = mean_of([1.0, 2.0, 3.0], level=0.9)
     assert found.high == pytest.approx(2 + 0.9 * math.sqrt(2 / (4 * 0.95 * 0.05)) / math.sqrt(3))
+
+
+def test_interval_of_a_difference() -> None:
+    ours = mean_of([1.0, 2.0, 3.0])
+
+    def t(freedom: int) -> float:  # at 0.975, in closed form
+        if freedom == 2:
+            return 0.95 * math.sqrt(2 / (4 * 0.975 * 0.025))
+        assert freedom == 4
+        return 2 * math.sqrt(math.cos(math.acos(math.sqrt(0.0975)) / 3) / math.sqrt(0.0975) - 1)
+
+    assert half_width_of_difference(ours, 3) == pytest.approx(t(2) * math.sqrt(2 / 3))
+    assert half_width_of_difference(ours, 6) == pytest.approx(t(2) * math.sqrt(1 / 3 + 1 / 6))
+    # Welch with equal deviations and sizes has 2(n − 1) degrees of freedom.
+    assert half_width_of_difference(ours, 3, 1.0) == pytest.approx(t(4) * math.sqrt(2 / 3))
+    assert half_width_of_difference(mean_of([1.0]), 3) is None
+    assert half_width_of_difference(mean_of([1.0, 1.0]), 3, 0.0) == 0.0
 
 
 def test_one_value_has_no_interval() -> None:

@@ -11,13 +11,21 @@ from typing import Any
 
 import pytest
 
+from gatedrnn.lab.experiments import EXPERIMENTS, PaperValue
 from gatedrnn.lab.report import make, make_report
-from gatedrnn.lab.report.items import Item
+from gatedrnn.lab.report.items import Item, paper_items
 from tests.lab.report.records import item, mse, write_run, write_sweep
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(1)>|`$x_$\x00\ud800"
 THEORY = Item("fig:demo", "Toy problem", "", "", None, {}, theory=True)
-PENDING = Item("tab:x", "Speech", "speech", "accuracy", None, {}, pending="the task speech is not built yet")
+PENDING = Item(
+    "tab:x", "Speech", "speech", "accuracy", None, {}, pending="the task speech is not built yet",
+    columns={"speech": "%"}, values={"fast": {"speech": PaperValue(92.3)}, "sigmoid": {"speech": PaperValue(21.5, 0.25, True)}},
+)  # fmt: skip
+
+
+def _paper(values: dict[str, float]) -> dict[str, dict[str, PaperValue]]:
+    return {model: {"adding": PaperValue(value)} for model, value in values.items()}
 
 
 @pytest.fixture
@@ -68,20 +76,23 @@ def report(tmp_path: Path, items: list[Item]) -> tuple[str, str, dict[str, Any]]
 @pytest.mark.usefixtures("no_pictures")
 def test_the_papers_setting(tmp_path: Path) -> None:
     write_sweep(tmp_path / "runs", ("softsign", "sigmoid", "fast"))
-    better = item(label="fig:x", numbers={"fast": mse("fast", 1, 30), "sigmoid": 0.5, "NRU": 0.1}, paper="fast first")
+    values = {"fast": mse("fast", 1, 30), "sigmoid": 0.5, "NRU": 0.1}
+    better = item(label="fig:x", values=_paper(values), columns={"adding": "mse"}, expected=("fast is first",))
     markdown, page, charts = report(tmp_path, [better, THEORY, PENDING])
     rows = [line for line in markdown.splitlines() if line.startswith("| ")]
     assert "| fig:x | differs | Adding, error |" in rows
     assert "| fig:demo | not run | Toy problem |" in rows
     assert "| tab:x | not run | Speech |" in rows
-    (fast,) = [row for row in rows if row.startswith("| fast | 0.0001")]
-    assert re.fullmatch(r"\| fast \| 0\.0001\d+ ± [\d.]+e−5 \| 3 \| 0\.000\d+ \| agrees \|", fast)
+    (fast,) = [row for row in rows if row.startswith("| fast | adding | 0.0001")]
+    assert re.fullmatch(r"\| fast \| adding \| 0\.0001\d+ ± [\d.]+e−5 \| 3 \| 0\.000\d+ \| agrees \|", fast)
     assert any(row.startswith("| sigmoid |") and row.endswith("| 0.5 | differs |") for row in rows)
-    assert "| NRU | — | 0 | 0.1 | not run |" in rows
+    assert "| NRU | adding | — | 0 | 0.1 | not run |" in rows
     assert any("800 ± 50 (95 %: 675.8 … 924.2)" in row for row in rows)
     assert "| sigmoid | 3 of 3 | 0 | 0 | 0 | 0.25 |" in rows
     assert "gatedrnn theory --out DIR" in markdown
     assert "the task speech is not built yet" in markdown
+    assert "| fast | 92.3 |" in rows and "| sigmoid | 21.5 ± 0.25 (diverged) |" in rows
+    assert "The paper: fast is first." in markdown
 
     cells = Reader(page).cells
     assert "800 ± 50 (95 %: 675.8 … 924.2)" in cells
@@ -100,7 +111,7 @@ def test_the_papers_setting(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("no_pictures")
 def test_a_desk_result_is_never_the_papers(tmp_path: Path) -> None:
     write_sweep(tmp_path / "runs", ("softsign", "sigmoid", "fast"))
-    markdown, page, _ = report(tmp_path, [item("desk", numbers={"sigmoid": 0.5})])
+    markdown, page, _ = report(tmp_path, [item("desk", values=_paper({"sigmoid": 0.5}))])
     assert "| fig:adding\\_mse | partial |" in markdown
     compared = [row for row in markdown.splitlines() if re.match(r"\| (sigmoid|fast needs|softsign does)", row)]
     assert any("| 0.5 | partial |" in row for row in compared)
@@ -263,3 +274,24 @@ def test_nothing_to_report(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no readable run"):
         make_report(tmp_path / "empty", tmp_path / "out", items=[])
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_the_declared_experiments(tmp_path: Path) -> None:
+    """Every label of the paper has its line; a run is recognised by its key, at its budget and nowhere else."""
+    declared = EXPERIMENTS["fig:adding_mse"].runs("desk")
+    for one in (declared[0], declared[-1]):
+        write_run(tmp_path / "runs" / one.folder, "fast", one.seed, key=one.run.key())
+    make_report(tmp_path / "runs", tmp_path / "out")
+    markdown = (tmp_path / "out" / "report.md").read_text()
+    rows = dict(
+        re.findall(r"^\| ((?:fig|tab):\S+) \| (not run|partial) \|", markdown.replace("\\_", "_"), re.MULTILINE)
+    )
+    assert set(rows) == set(EXPERIMENTS)
+    assert {label for label, verdict in rows.items() if verdict == "partial"} == {
+        "fig:adding_mse",
+        "fig:adding_runtime",
+    }
+    assert f"2 of {len(declared)} found" in markdown
+    assert "Other runs" not in markdown
+    assert len({item.label for item in paper_items()}) == len(EXPERIMENTS)

@@ -75,14 +75,19 @@ def mean_of(values: Sequence[float], level: float = LEVEL) -> Mean:
     return Mean(n, mean, std, mean - half, mean + half)
 
 
-def half_width_of_difference(ours: Mean, others: int, level: float = LEVEL) -> float | None:
-    """How far another mean of so many seeds may lie from ours by chance: t(n−1)·std·√(1/n + 1/others).
+def half_width_of_difference(ours: Mean, others: int, std: float | None = None, level: float = LEVEL) -> float | None:
+    """How far another mean of so many seeds may lie from ours by chance.
 
-    For a mean whose own deviation is not known: ours is taken for both. None for one seed, which has none.
+    With its standard deviation, Welch's interval; without, ours is taken for both: t(n−1)·std·√(1/n + 1/others). None
+    for a single seed of ours, which has no deviation.
     """
     if ours.std is None:
         return None
-    return float(stats.t.ppf((1 + level) / 2, ours.n - 1)) * ours.std * math.sqrt(1 / ours.n + 1 / others)
+    mine, theirs = ours.std**2 / ours.n, (ours.std if std is None else std) ** 2 / others
+    freedom: float = ours.n - 1
+    if std is not None and others > 1 and mine + theirs > 0:
+        freedom = (mine + theirs) ** 2 / (mine**2 / (ours.n - 1) + theirs**2 / (others - 1))
+    return float(stats.t.ppf((1 + level) / 2, freedom)) * math.sqrt(mine + theirs)
 
 
 def median_of(arrivals: Sequence[Arrival], level: float = LEVEL) -> Median:

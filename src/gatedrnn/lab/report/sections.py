@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gatedrnn.lab.analysis import finite
+from gatedrnn.lab.analysis import finite, mean_of
+from gatedrnn.lab.experiments import PaperValue, View
 from gatedrnn.lab.report import tables, text, verdicts
 from gatedrnn.lab.report.charts import learning_curves, time_scale_charts
 from gatedrnn.lab.report.claims import CLAIMS
 from gatedrnn.lab.report.document import Chart, Document, Section, Table
 from gatedrnn.lab.report.groups import Group, by_options, group, in_order, name_of_model
-from gatedrnn.lab.report.items import Item, View
+from gatedrnn.lab.report.items import Item
 from gatedrnn.lab.report.looks import Looks
 from gatedrnn.lab.report.runs import LabRun
 
@@ -73,7 +74,10 @@ def _item(item: Item, groups: Mapping[str, Sequence[Group]], looks: Looks) -> Se
     verdict = verdicts.of_item(best, complete, parts)
     if verdict == verdicts.NOT_RUN:
         said.append(_why_not(item, best))
-    head = [line for line in (item.setting, f"The paper: {item.paper}" if item.paper else "") if line]
+        compared = _paper_table(item)
+    head = [item.setting] if item.setting else []
+    if item.expected:
+        head.append(f"The paper: {'; '.join(item.expected)}.")
     return Section(
         anchor=item.label.replace(":", "-"),
         title=item.title,
@@ -99,24 +103,53 @@ def _why_not(item: Item, best: str | None) -> str:
 def _found(item: Item, budget: str, groups: Sequence[Group]) -> str:
     here = sum(len(found.runs) for found in groups)
     ended = sum(run.complete for found in groups for run in found.runs)
-    return f"Runs at {budget} budget: {here} of {len(item.declared[budget])} found, {ended} of them ended."
+    note = f" ({item.notes[budget]})" if budget in item.notes else ""
+    return f"Runs at {budget} budget{note}: {here} of {len(item.declared[budget])} found, {ended} of them ended."
+
+
+def _paper_table(item: Item) -> list[Table]:
+    """The paper's numbers as it prints them."""
+    if not item.values:
+        return []
+    header = ("model", *(f"{name} ({unit})" for name, unit in item.columns.items()))
+    rows = [(model, *(_paper_value(row.get(name)) for name in item.columns)) for model, row in item.values.items()]
+    return [Table("The paper's values.", header, rows)]
+
+
+def _paper_value(value: PaperValue | None) -> str:
+    if value is None:
+        return "—"
+    spread = "" if value.std is None else f" ± {text.number(value.std)}"
+    return f"{text.number(value.value)}{spread}" + (" (diverged)" if value.diverged else "")
+
+
+def _number_rows(item: Item, budget: str, complete: bool, groups: Mapping[str, Group]) -> list[tuple[str, ...]]:
+    """Ours beside the paper's, for every column that is a task; times are not compared with another machine's."""
+    rows: list[tuple[str, ...]] = []
+    for model, row in item.values.items():
+        for column, paper in row.items():
+            if column == "time":
+                continue
+            members = tuple(run for run in groups[model].runs if run.task["name"] == column) if model in groups else ()
+            ours = Group(model, model, members).mean("best") if members else None
+            if ours is not None and item.columns.get(column, "").startswith("%"):
+                ours = mean_of([100 * value for run in members if (value := run.value("best")) is not None])
+            verdict = verdicts.NOT_RUN
+            if members:
+                found = verdicts.of_number(ours, paper.value, item.seeds, paper.std)
+                verdict = verdicts.at_most_partial(budget, complete, found)
+            rows.append((model, column, text.mean(ours), str(len(members)), _paper_value(paper), verdict))
+    return rows
 
 
 def _comparisons(item: Item, budget: str, complete: bool, groups: Sequence[Group]) -> list[Table]:
     """Our numbers beside the paper's, and its sentences checked; the last column is the verdict."""
     by_model = {found.model: found for found in groups}
     found = []
-    numbers = []
-    for model, paper in item.numbers.items():
-        ours = by_model[model].mean("best") if model in by_model else None
-        verdict = verdicts.of_number(ours, paper, item.seeds) if ours is not None else verdicts.NOT_RUN
-        if verdict != verdicts.NOT_RUN:
-            verdict = verdicts.at_most_partial(budget, complete, verdict)
-        seeds = str(len(by_model[model].runs)) if model in by_model else "0"
-        numbers.append((model, text.mean(ours), seeds, text.number(paper), verdict))
-    if numbers:
+    if numbers := _number_rows(item, budget, complete, by_model):
         caption = f"Ours at {_BUDGETS[budget]}, beside the paper's values."
-        found.append(Table(caption, ("model", f"ours, {budget}", "seeds", "paper", "verdict"), numbers, models=0))
+        header = ("model", "column", f"ours, {budget}", "seeds", "paper", "verdict")
+        found.append(Table(caption, header, numbers, models=0))
     sentences = []
     for claim in CLAIMS.get(item.label, ()):
         checked = claim.check(by_model, item.threshold)
@@ -151,7 +184,7 @@ def _charts(item: Item, budget: str, groups: Sequence[Group], looks: Looks) -> l
     scales = time_scale_charts(f"{stem}_time_scales", f"Time scales: {title}", groups, looks)
     if item.view == "time_scales":
         return [*scales, learning_curves(stem, title, groups, item.metric, looks, item.threshold)]
-    against = "seconds" if item.view == "seconds" else "updates"
+    against = "seconds" if item.view in ("seconds", "loss") else "updates"
     drawn = "loss" if item.view == "loss" else item.metric
     threshold = item.threshold if drawn == item.metric else None
     curves = learning_curves(stem, title, groups, drawn, looks, threshold, against)

@@ -17,9 +17,9 @@ RULES = (
     "not run: no run of the item in the paper's setting or at desk budget was found. Smoke runs never count.",
     "partial: runs were found, but at desk budget only, or some of the paper's setting are missing, unfinished or "
     "stopped by a time budget, or a sentence of the paper cannot be checked with them.",
-    "agrees, differs: every run of the paper's setting ended. A number agrees if the paper's lies within "
-    "ours ± t·s·√(1/n + 1/m), the 95 % interval of the difference of two means, with our standard deviation s, our n "
-    "seeds and the paper's m. An item differs if one of its numbers or sentences does.",
+    "agrees, differs: every run of the paper's setting ended. A number agrees if it lies no farther from the paper's "
+    "than the 95 % interval of the difference of two means allows (Welch's; where the paper prints no deviation, ours "
+    "is taken for both). An item differs if one of its numbers or sentences does.",
     "Times are compared only between runs on the same engine, machine and number of threads. A threshold is reached at "
     "the first evaluation at or beyond it.",
     "Updates or seconds to a threshold: where all seeds reached it, mean ± standard deviation with Student's 95 % "
@@ -28,9 +28,9 @@ RULES = (
 )
 
 
-def of_number(ours: Mean | None, paper: float, paper_seeds: int) -> str:
+def of_number(ours: Mean | None, paper: float, paper_seeds: int, paper_std: float | None = None) -> str:
     """The verdict on one number that every run of the paper's setting gave."""
-    half = None if ours is None else half_width_of_difference(ours, paper_seeds)
+    half = None if ours is None else half_width_of_difference(ours, max(paper_seeds, 1), paper_std)
     if ours is None or half is None:
         return PARTIAL
     return AGREES if abs(ours.mean - paper) <= half else DIFFERS
