@@ -184,6 +184,7 @@ def test_other_runs_have_their_own_section(tmp_path: Path) -> None:
     write_sweep(tmp_path / "runs", ("sigmoid", "fast"), seeds=2)
     write_run(tmp_path / "runs" / "slow", "fast", 0, outcome=None, training={"lr": 0.01, "target": 0.1}, key="slow")
     markdown, _, charts = report(tmp_path, [item("paper", ("NRU",))])
+    assert markdown.index("## Other runs") < markdown.index("## Adding, error")  # which was not run
     assert "## Other runs: adding, length=300" in markdown
     assert "unfinished at update 1500" in markdown
     assert "Threshold: mse 0.1." in markdown

@@ -26,14 +26,17 @@ def document(runs: Sequence[LabRun], warnings: Sequence[str], items: Sequence[It
     groups = {item.label: {budget: _groups(item, budget, runs) for budget in item.declared} for item in items}
     models = {found.model for found in _flat(groups)} | {found.model for task in others.values() for found in task}
     looks = Looks(models)
-    sections = [_item(item, groups[item.label], looks) for item in items]
+    of_paper = [_item(item, groups[item.label], looks) for item in items]
+    # What was run comes first; what was not is long, and nobody should have to scroll past it.
+    sections = [section for section in of_paper if section.verdict != verdicts.NOT_RUN]
     sections += [_other(i, task, found, items, looks) for i, (task, found) in enumerate(others.items(), start=1)]
+    sections += [section for section in of_paper if section.verdict == verdicts.NOT_RUN]
     sections.append(Section("all-runs", "All runs", tables=[tables.all_runs(runs)]))
     sections.append(Section("rules", "How to read the verdicts", text=list(verdicts.RULES)))
     overview = Table(
         "Every table and figure of the paper.",
         ("label", "verdict", "what"),
-        [(item.label, found.verdict, item.title) for item, found in zip(items, sections, strict=False)],
+        [(section.label, section.verdict, section.title) for section in of_paper],
     )
     return Document("gatedrnn: runs beside the paper", [_summary(runs)], list(warnings), overview, sections)
 
