@@ -296,3 +296,13 @@ def test_the_declared_experiments(tmp_path: Path) -> None:
     assert f"2 of {len(declared)} found" in markdown
     assert "Other runs" not in markdown
     assert len({item.label for item in paper_items()}) == len(EXPERIMENTS)
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_loss_that_is_the_metric_is_drawn_once(tmp_path: Path) -> None:
+    write_sweep(tmp_path / "runs", ("fast",), seeds=1)
+    path = tmp_path / "runs" / "fast" / "seed0" / "metrics.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps({**line, "loss": line["mse"]}) + "\n" for line in lines))
+    stem = "other_1_adding__length_300"
+    assert set(report(tmp_path, [])[2]) == {f"{stem}_mse", f"{stem}_time_scales"}

@@ -199,7 +199,8 @@ def _other(number: int, task: str, groups: Sequence[Group], items: Sequence[Item
     threshold = _threshold(groups, items)
     stem = f"other_{number}_{''.join(c if c.isalnum() and c.isascii() else '_' for c in task)[:40]}"
     charts = [learning_curves(f"{stem}_{metric}", task, groups, metric, looks, threshold)]
-    if metric != "loss":
+    lines = [line for found in groups for run in found.runs for line in run.metrics]
+    if any(line.get("loss") != line.get(metric) for line in lines):  # the loss of adding is its metric
         charts.append(learning_curves(f"{stem}_loss", f"{task}: loss", groups, "loss", looks))
     charts += time_scale_charts(f"{stem}_time_scales", f"{task}: time scales", groups, looks)
     said = ["These runs belong to no table or figure of the paper."]
