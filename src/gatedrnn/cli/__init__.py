@@ -1,4 +1,4 @@
-"""The command line: ``gatedrnn demo | theory | train | sweep | report | timescales | list | bench``, one file per verb."""
+"""The command line: ``gatedrnn demo | theory | train | sweep | report | timescales | list | bench``, a file each."""
 
 from __future__ import annotations
 
