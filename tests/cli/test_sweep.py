@@ -96,6 +96,23 @@ def test_ctrl_c_stops_cleanly(tmp_path: Path) -> None:
     assert not (run / "record.json").exists()
 
 
+def test_without_a_terminal_there_is_a_line_every_half_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now, stream = 1000.0, io.StringIO()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    pool = Sweep(EXPERIMENTS["fig:copy_loss"].runs("smoke", ["fast"]), tmp_path, jobs=1, cores=1)
+    (run,) = pool.runs
+    run.state = "running"
+    with shown(pool, Console(file=stream, width=120)) as changed:
+        for update in range(4):
+            run.first_update, run.update, run.value, run.rate = 0, update, 0.125, 7.5
+            changed(run)
+            now += 20.0
+    assert stream.getvalue().splitlines() == [
+        "0/1  copy/smoke/fast/seed0: begins, 1 thread",
+        "0/1  copy/smoke/fast/seed0: update 2/4, accuracy 0.125  7.5 updates/s  (about 0:00:40 left)",
+    ]
+
+
 def test_a_terminal_shows_bars_and_a_line_for_each_run_that_ended(tmp_path: Path) -> None:
     stream = io.StringIO()
     pool = Sweep(EXPERIMENTS["fig:copy_loss"].runs("smoke", ["fast", "NRU", "JANET"]), tmp_path, jobs=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -11,6 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 
 from gatedrnn.lab.experiments.sweep import RunState, Sweep
 
+_SILENCE = 30.0  # seconds, the longest without a line where there are no bars
 _WORDS = {
     "finished": "finished",
     "target_reached": "reached the target",
@@ -48,11 +50,19 @@ def summary(sweep: Sweep) -> str:
 
 def _lines(sweep: Sweep, console: Console) -> Callable[[RunState], None]:
     said: dict[str, str] = {}
+    last = time.monotonic()
 
     def changed(run: RunState) -> None:
-        if said.get(run.name) != run.state:  # and not at every update
-            said[run.name] = run.state
-            _print(console, f"{_count(sweep)}  {_line(run)}{_left(sweep)}")
+        nonlocal last
+        now = time.monotonic()
+        if said.get(run.name) != run.state:
+            line = _line(run)
+        elif now - last > _SILENCE:
+            line = f"{run.name}: update {run.update}/{run.run.training.updates}, {_news(run)}"
+        else:
+            return
+        said[run.name], last = run.state, now
+        _print(console, f"{_count(sweep)}  {line}{_left(sweep)}")
 
     return changed
 
