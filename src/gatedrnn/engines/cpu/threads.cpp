@@ -31,45 +31,60 @@ class FlushDenormals {
 #endif
 };
 
+void rest() {
+#if defined(__x86_64__)
+  _mm_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+// A thread that sleeps is often woken on the core of the one that wakes it, and there it waits until the system moves
+// it: milliseconds. What takes less than about one is waited for awake.
+constexpr int64_t patience = 20000;
+
+template <class Condition> bool soon(const Condition& condition) {
+  for (int64_t spins = 0; spins < patience; ++spins) {
+    if (condition()) return true;
+    rest();
+  }
+  return false;
+}
+
 class Barrier {
  public:
   explicit Barrier(int64_t threads) : threads_(threads) {}
   void wait() {
     std::unique_lock<std::mutex> lock(mutex_);
-    const int64_t round = round_;
+    const int64_t round = round_.load();
     if (++waiting_ == threads_) {
       waiting_ = 0;
-      ++round_;
+      round_.store(round + 1);
       all_here_.notify_all();
-    } else {
-      all_here_.wait(lock, [&] { return round_ != round; });
+      return;
     }
+    lock.unlock();
+    if (soon([&] { return round_.load() != round; })) return;
+    lock.lock();
+    all_here_.wait(lock, [&] { return round_.load() != round; });
   }
 
  private:
   std::mutex mutex_;
   std::condition_variable all_here_;
   const int64_t threads_;
-  int64_t waiting_ = 0, round_ = 0;
+  int64_t waiting_ = 0;
+  std::atomic<int64_t> round_{0};
 };
 
 }  // namespace
 
 void Meeting::wait(int64_t members) {
-  constexpr int64_t patience = 4000;  // then the others are probably not running: let them
   const int64_t ticket = arrived.fetch_add(1, std::memory_order_acq_rel);
   const int64_t complete = (ticket / members + 1) * members;
-  for (int64_t spins = 0; arrived.load(std::memory_order_acquire) < complete; ++spins) {
-    if (spins > patience) {
-      std::this_thread::yield();
-      continue;
-    }
-#if defined(__x86_64__)
-    _mm_pause();
-#elif defined(__aarch64__)
-    asm volatile("yield");
-#endif
-  }
+  auto all_here = [&] { return arrived.load(std::memory_order_acquire) >= complete; };
+  if (soon(all_here)) return;
+  while (!all_here()) std::this_thread::yield();  // the others are probably not running: let them
 }
 
 void run_phases(int64_t threads, const std::vector<Phase>& phases) {
@@ -77,7 +92,7 @@ void run_phases(int64_t threads, const std::vector<Phase>& phases) {
   // A thread may fail to start. None does any work before all are there, so the call can still be given up.
   std::mutex mutex;
   std::condition_variable decided;
-  int decision = 0;
+  std::atomic<int> decision{0};
   auto work = [&](int64_t thread) {
     FlushDenormals flush;
     for (const Phase& phase : phases) {
@@ -89,18 +104,17 @@ void run_phases(int64_t threads, const std::vector<Phase>& phases) {
   others.reserve(size_t(threads));
   auto decide = [&](int value) {
     std::lock_guard<std::mutex> lock(mutex);
-    decision = value;
+    decision.store(value);
     decided.notify_all();
   };
   try {
     for (int64_t thread = 1; thread < threads; ++thread)
       others.emplace_back([&, thread] {
-        {
+        if (!soon([&] { return decision.load() != 0; })) {
           std::unique_lock<std::mutex> lock(mutex);
-          decided.wait(lock, [&] { return decision != 0; });
-          if (decision < 0) return;
+          decided.wait(lock, [&] { return decision.load() != 0; });
         }
-        work(thread);
+        if (decision.load() > 0) work(thread);
       });
   } catch (...) {
     decide(-1);
