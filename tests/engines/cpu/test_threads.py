@@ -8,6 +8,7 @@ import os
 import pytest
 import torch
 
+from gatedrnn.engines.cpu import library
 from gatedrnn.engines.cpu.library import CELLS
 from tests.engines.cpu.loop import Case, native, run, worst
 
@@ -55,6 +56,18 @@ def test_threads_that_share_a_row_give_the_bits_of_one(cell: str, options: dict[
         differing = [name for name in alone if not torch.equal(alone[name], shared[name])]
         # The backward cuts the batch into as many parts as there are threads, and sums their weight gradients.
         assert [name for name in differing if batch == 1 or not name.startswith("grad")] == []
+
+
+def test_borrowed_and_own_threads_give_the_same_bits() -> None:
+    torch.set_num_threads(2)
+    case = Case("lstm", "fast", dtype=torch.float32, **BIG)
+    borrowed = run(case, native, case.tensors(), torch.float32)
+    try:
+        library.load().gatedrnn_borrow_threads(None, None, None)
+        own = run(case, native, case.tensors(), torch.float32)
+    finally:
+        library.load().gatedrnn_borrow_threads(*library.torch_threads())
+    assert all(torch.equal(borrowed[name], own[name]) for name in own)
 
 
 def test_backward_with_another_number_of_threads() -> None:

@@ -86,6 +86,9 @@ GATEDRNN_API const char* gatedrnn_isa(void);
 GATEDRNN_API int gatedrnn_select_isa(const char* name);  // null or "": the environment variable, then the widest
 GATEDRNN_API int64_t gatedrnn_panel_width(int64_t dtype);
 GATEDRNN_API int64_t gatedrnn_kept_row(int64_t dtype, int64_t cell, int64_t gate, int64_t hidden, int64_t recompute);
+// Lends the library the threads of an OpenMP runtime with libgomp's interface: GOMP_parallel, omp_get_thread_num,
+// omp_get_num_threads. Nulls: it starts its own for each call.
+GATEDRNN_API void gatedrnn_borrow_threads(void* parallel, void* thread, void* threads);
 // A buffer for `kept`, null if there is no memory; given back, it waits to be taken again.
 GATEDRNN_API void* gatedrnn_take(int64_t bytes);
 GATEDRNN_API void gatedrnn_give(void* buffer);

@@ -295,6 +295,11 @@ int64_t gatedrnn_kept_row(int64_t dtype, int64_t cell, int64_t gate, int64_t hid
   return row;
 }
 
+void gatedrnn_borrow_threads(void* parallel, void* thread, void* threads) {
+  borrow_threads({reinterpret_cast<decltype(Lender::parallel)>(parallel), reinterpret_cast<decltype(Lender::thread)>(thread),
+                  reinterpret_cast<decltype(Lender::threads)>(threads)});
+}
+
 void* gatedrnn_take(int64_t bytes) { return take_buffer(size_t(bytes)); }
 
 void gatedrnn_give(void* buffer) { give_back(buffer); }

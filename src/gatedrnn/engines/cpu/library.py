@@ -13,6 +13,8 @@ from ctypes import c_char_p, c_double, c_int, c_int64, c_void_p
 from functools import lru_cache
 from pathlib import Path
 
+import torch
+
 ABI = 2
 DTYPES = ("float32", "float64")
 CELLS = ("lstm", "lstm_tied", "gru", "janet")
@@ -79,6 +81,7 @@ def load() -> ctypes.CDLL:
         (library.gatedrnn_select_isa, c_int, (c_char_p,)),
         (library.gatedrnn_panel_width, c_int64, (c_int64,)),
         (library.gatedrnn_kept_row, c_int64, (c_int64,) * 5),
+        (library.gatedrnn_borrow_threads, None, (c_void_p,) * 3),
         (library.gatedrnn_take, c_void_p, (c_int64,)),
         (library.gatedrnn_give, None, (c_void_p,)),
         (library.gatedrnn_release, c_int64, ()),
@@ -86,7 +89,19 @@ def load() -> ctypes.CDLL:
         function.restype, function.argtypes = restype, argtypes
     if library.gatedrnn_isa() is None:
         raise UnavailableError(library.gatedrnn_error().decode())
+    library.gatedrnn_borrow_threads(*torch_threads())
     return library
+
+
+def torch_threads() -> tuple[int | None, int | None, int | None]:
+    """Where the functions are that run code on torch's own threads; None each if torch has no such runtime."""
+    torch_library = ctypes.CDLL(torch._C.__file__)  # looks through everything that it was linked with
+    names = ("GOMP_parallel", "omp_get_thread_num", "omp_get_num_threads")
+    try:
+        parallel, thread, threads = (ctypes.cast(getattr(torch_library, name), c_void_p).value for name in names)
+    except AttributeError:
+        return None, None, None
+    return parallel, thread, threads
 
 
 def reason_missing() -> str | None:

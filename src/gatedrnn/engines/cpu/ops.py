@@ -132,7 +132,7 @@ def _outputs(
     keep: bool,
     recompute: bool,
     collect: bool,
-    room_to_keep: Callable[[Tensor, int], Tensor] = Tensor.new_empty,
+    room: Callable[[Tensor, Sequence[int]], Tensor] = Tensor.new_empty,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Room for the results: output, h_n, c_n, cells, kept, threads. Empty where there is nothing to hold."""
     rows = input.shape[:-1]
@@ -143,20 +143,24 @@ def _outputs(
         row = library.kept_row(str(input.dtype).removeprefix("torch."), cell, gate, hidden, recompute)
         size = row * h_0.shape[0] * (-(-steps // segment_length(steps)) if recompute else steps)
     return (
-        input.new_empty(*rows, h_0.shape[1]),
+        room(input, (*rows, h_0.shape[1])),
         input.new_empty(h_0.shape),
         input.new_empty(c_0.shape if c_0 is not None else (0, 0)),
-        input.new_empty((*rows, hidden) if collect else (0,) * input.dim()),
-        room_to_keep(input, size),
+        room(input, (*rows, hidden) if collect else (0,) * input.dim()),
+        room(input, (size,)),
         torch.empty((), dtype=torch.int64, device=input.device),
     )
 
 
-def _pooled(input: Tensor, size: int) -> Tensor:
-    """From the library's pool if it is large."""
-    if size * input.itemsize < POOLED:
-        return input.new_empty(size)
-    return torch.frombuffer(library.take(size * input.itemsize), dtype=input.dtype)
+def _pooled(like: Tensor, shape: Sequence[int]) -> Tensor:
+    """An empty tensor, from the library's pool if it is large."""
+    size = math.prod(shape) * like.itemsize
+    if size < POOLED:
+        return like.new_empty(shape)
+    flat = torch.frombuffer(library.take(size), dtype=like.dtype)
+    strides = torch.empty(tuple(shape), device="meta").stride()
+    # Not a view, which autograd would not let the user change.
+    return like.new_empty(0).set_(flat.untyped_storage(), 0, tuple(shape), strides)
 
 
 def run(
@@ -278,7 +282,7 @@ def scan_backward(
         bias_ih_aux,
         bias_hh_aux,
     )
-    gradients = _gradients(input, h_0, c_0, weights, input_gradient)
+    gradients = _gradients(input, h_0, c_0, weights, input_gradient, _pooled)
     if output.numel() == 0:
         for gradient in gradients:
             gradient.zero_()
@@ -310,12 +314,17 @@ def scan_backward(
 
 
 def _gradients(
-    input: Tensor, h_0: Tensor, c_0: Tensor | None, weights: Sequence[Tensor | None], input_gradient: bool
+    input: Tensor,
+    h_0: Tensor,
+    c_0: Tensor | None,
+    weights: Sequence[Tensor | None],
+    input_gradient: bool,
+    room: Callable[[Tensor, Sequence[int]], Tensor] = Tensor.new_empty,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    def room(tensor: Tensor | None) -> Tensor:
-        return input.new_empty(tensor.shape if tensor is not None else (0,))
+    def like(tensor: Tensor | None) -> Tensor:
+        return room(input, tensor.shape if tensor is not None else (0,))
 
-    return (room(input if input_gradient else None), room(h_0), room(c_0), *(room(w) for w in weights))  # type: ignore[return-value]
+    return (like(input if input_gradient else None), like(h_0), like(c_0), *(like(w) for w in weights))  # type: ignore[return-value]
 
 
 @scan_backward.register_fake

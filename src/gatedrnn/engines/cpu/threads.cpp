@@ -1,5 +1,7 @@
 #include "threads.h"
 
+#include <pthread.h>
+
 #include <condition_variable>
 #include <mutex>
 #include <thread>
@@ -87,19 +89,39 @@ void Meeting::wait(int64_t members) {
   while (!all_here()) std::this_thread::yield();  // the others are probably not running: let them
 }
 
-void run_phases(int64_t threads, const std::vector<Phase>& phases) {
-  Barrier barrier(threads);
+namespace {
+
+Lender lender{};
+std::atomic<bool> lent{false};
+
+using Work = std::function<void(int64_t thread)>;
+
+// Runs the work on borrowed threads. False, and nothing has been done, if there are none or too few: inside another
+// parallel region, say.
+bool on_borrowed_threads(int64_t threads, const Work& work) {
+  if (!lent.load()) return false;
+  struct Shared {
+    const Work& work;
+    int threads;
+    std::atomic<bool> enough;
+  } shared{work, int(threads), {true}};
+  lender.parallel(
+      [](void* data) {
+        Shared& all = *static_cast<Shared*>(data);
+        if (lender.threads() == all.threads)
+          all.work(lender.thread());
+        else
+          all.enough.store(false);
+      },
+      &shared, unsigned(threads), 0);
+  return shared.enough.load();
+}
+
+void on_own_threads(int64_t threads, const Work& work) {
   // A thread may fail to start. None does any work before all are there, so the call can still be given up.
   std::mutex mutex;
   std::condition_variable decided;
   std::atomic<int> decision{0};
-  auto work = [&](int64_t thread) {
-    FlushDenormals flush;
-    for (const Phase& phase : phases) {
-      phase(thread);
-      if (threads > 1) barrier.wait();
-    }
-  };
   std::vector<std::thread> others;
   others.reserve(size_t(threads));
   auto decide = [&](int value) {
@@ -124,6 +146,34 @@ void run_phases(int64_t threads, const std::vector<Phase>& phases) {
   decide(1);
   work(0);
   for (std::thread& other : others) other.join();
+}
+
+}  // namespace
+
+void borrow_threads(const Lender& given) {
+  static const bool once = [] {
+    // The threads of a pool do not survive a fork, and the runtime in the child does not know it.
+    pthread_atfork(nullptr, nullptr, [] { lent.store(false); });
+    return true;
+  }();
+  (void)once;
+  lender = given;
+  lent.store(given.parallel && given.thread && given.threads);
+}
+
+void run_phases(int64_t threads, const std::vector<Phase>& phases) {
+  Barrier barrier(threads);
+  const Work work = [&](int64_t thread) {
+    FlushDenormals flush;
+    for (const Phase& phase : phases) {
+      phase(thread);
+      if (threads > 1) barrier.wait();
+    }
+  };
+  if (threads == 1)
+    work(0);
+  else if (!on_borrowed_threads(threads, work))
+    on_own_threads(threads, work);
 }
 
 }  // namespace gatedrnn

@@ -1,5 +1,6 @@
-// Threads of one call. They are started for the call and joined at its end: a call runs for milliseconds, a
-// start costs microseconds, and nothing is left behind that a fork could break.
+// Threads of one call. They are torch's own where it lends them: a pool of ours beside it would have to share the cores
+// with torch's threads, which go on spinning for a while after every operator. Otherwise, in the child of a fork too,
+// they are started for the call and joined at its end.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -15,6 +16,14 @@ struct alignas(64) Meeting {
   std::atomic<int64_t> arrived{0};
   void wait(int64_t members);
 };
+
+// The entry points of the OpenMP runtime that torch has loaded (libgomp's interface), or null.
+struct Lender {
+  void (*parallel)(void (*)(void*), void*, unsigned threads, unsigned flags);
+  int (*thread)();
+  int (*threads)();
+};
+void borrow_threads(const Lender& lender);
 
 // Runs every phase on every thread, the caller being thread 0, with a barrier after each phase.
 // Denormal numbers are flushed inside, and the mode of the caller is restored.
