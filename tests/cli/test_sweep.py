@@ -81,7 +81,13 @@ def test_a_sweep_lists_its_failures_and_the_same_command_tries_them_again(
 def test_ctrl_c_stops_cleanly(tmp_path: Path) -> None:
     command = ["sweep", "fig:adding_mse", "--models", "fast", "--seeds", "0,1,2", "--jobs", "1", "--out", str(tmp_path)]
     run = tmp_path / "adding/desk/fast/seed0"
-    with subprocess.Popen([sys.executable, "-m", "gatedrnn.cli", *command], stderr=subprocess.PIPE, text=True) as sweep:
+    with subprocess.Popen(
+        [sys.executable, "-m", "gatedrnn.cli", *command],
+        stderr=subprocess.PIPE,
+        text=True,
+        # Tests in the background of a shell are told to ignore it, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as sweep:
         deadline = time.monotonic() + 60
         while not (run / "metrics.jsonl").exists():
             assert time.monotonic() < deadline and sweep.poll() is None
