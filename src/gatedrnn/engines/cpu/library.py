@@ -10,7 +10,6 @@ import os
 import sys
 import weakref
 from ctypes import c_char_p, c_double, c_int, c_int64, c_void_p
-from functools import lru_cache
 from pathlib import Path
 
 import torch
@@ -54,9 +53,14 @@ class UnavailableError(RuntimeError):
     """The native library cannot be used here; the text says why."""
 
 
-@lru_cache(maxsize=1)
 def load() -> ctypes.CDLL:
     """The library, or UnavailableError with the reason."""
+    if _library is None:
+        raise UnavailableError(_reason)
+    return _library
+
+
+def _open() -> ctypes.CDLL:
     name = "libgatedrnn_cpu" + (".dylib" if sys.platform == "darwin" else ".so")
     # An editable install keeps what was built apart from the sources; the package's path names both places.
     folders = [Path(folder) for folder in sys.modules[__package__].__path__]
@@ -106,11 +110,7 @@ def torch_threads() -> tuple[int | None, int | None, int | None]:
 
 def reason_missing() -> str | None:
     """Why the library cannot be used, or None if it can."""
-    try:
-        load()
-    except UnavailableError as error:
-        return str(error)
-    return None
+    return _reason
 
 
 def instruction_set() -> str:
@@ -165,3 +165,12 @@ def backward(scan: Scan) -> None:
 def _check(status: int) -> None:
     if status:
         raise RuntimeError(load().gatedrnn_error().decode())
+
+
+# Opened once, at import: torch.compile traces the calls that ask for it, and must find only values there.
+_library: ctypes.CDLL | None = None
+_reason: str | None = None
+try:
+    _library = _open()
+except UnavailableError as error:
+    _reason = str(error)
