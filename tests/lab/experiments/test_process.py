@@ -124,6 +124,12 @@ def test_a_run_that_cannot_begin_says_why(tmp_path: Path) -> None:
 
 
 def test_a_process_that_dies_at_once_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    class Dead(subprocess.Popen[bytes]):  # before it can be told what to do
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            self.wait()
+
+    monkeypatch.setattr(subprocess, "Popen", Dead)
     monkeypatch.setattr(sys, "executable", "/bin/false")
     process, messages = started(declared("run"), tmp_path)
     assert messages.get(timeout=60).failed == "its process ended with code 1"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -94,7 +95,8 @@ class RunProcess:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._reader.join()
-        self._process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # what a process that died at once did not take is still there
+            self._process.stdin.close()
         self._process.stdout.close()
         if self._log.exists() and self._log.stat().st_size == 0:
             self._log.unlink()
