@@ -7,6 +7,10 @@
 namespace gatedrnn {
 namespace GATEDRNN_ISA {
 
+inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 // The left operand of a product over K = panels * depth: element (row, k) is at
 // data[(k / depth) * panel_stride + row * row_stride + k % depth].
 template <class Real> struct Left {
@@ -21,7 +25,7 @@ template <class Real> struct Left {
 enum class Start { zero, bias, result };
 
 template <class Real, int Rows, int Count>
-GATEDRNN_INLINE void multiply(const Left<Real>& left, int64_t row, int64_t ahead, const Real* (&right)[Count],
+GATEDRNN_INLINE void multiply(const Left<Real>& left, int64_t row, const Real* (&right)[Count],
                               Vec<Real> (&sums)[Count][Rows][Tile<Real>::vectors]) {
   constexpr int vectors = Tile<Real>::vectors, lanes = Tile<Real>::lanes, width = Tile<Real>::width;
   for (int64_t q = 0; q < left.panels; ++q) {
@@ -32,7 +36,6 @@ GATEDRNN_INLINE void multiply(const Left<Real>& left, int64_t row, int64_t ahead
 #pragma GCC unroll 4
       for (int p = 0; p < Count; ++p) {
         Vec<Real> b[vectors];
-        __builtin_prefetch(right[p] + k * width + ahead, 0, 2);
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; ++v) b[v] = load(right[p] + k * width + v * lanes);
 #pragma GCC unroll 8
@@ -48,8 +51,9 @@ GATEDRNN_INLINE void multiply(const Left<Real>& left, int64_t row, int64_t ahead
   }
 }
 
-// Rows of a right panel that are used together: 16 kB, which stay in the first cache while all rows use them.
-template <class Real> constexpr int64_t weight_piece() { return 16384 / (sizeof(Real) * Tile<Real>::width); }
+// Rows of a right panel that are used together: 32 kB. All rows of the left operand pass them one after the other, so
+// they come from the nearest caches; shorter pieces would write and read the sums more often.
+template <class Real> constexpr int64_t weight_piece() { return 32768 / (sizeof(Real) * Tile<Real>::width); }
 
 // results[p](row..row+Rows) = start + first * rights[p] + second * rights[p] after it; rights[p] holds both.
 template <class Real, int Rows, int Count>
@@ -73,10 +77,8 @@ void tile(Start start, const Left<Real>& first, const Left<Real>& second, int64_
           sums[p][r][v] = load(results[p] + (row + r) * width + v * lanes);
       }
   }
-  // The first rows to use a piece of the weights fetch the next one: large weights come from the last cache.
-  const int64_t ahead = row == 0 ? weight_piece<Real>() * width : 0;
-  multiply<Real, Rows, Count>(first, row, ahead, right, sums);
-  multiply<Real, Rows, Count>(second, row, ahead, right, sums);
+  multiply<Real, Rows, Count>(first, row, right, sums);
+  multiply<Real, Rows, Count>(second, row, right, sums);
 #pragma GCC unroll 4
   for (int p = 0; p < Count; ++p)
 #pragma GCC unroll 8
@@ -125,40 +127,39 @@ void tiles(Start start, const Left<Real>& first, const Left<Real>& second, int64
   }
 }
 
-// The product for `count` result panels, K cut into pieces. Right panel p is at right + p * right_stride, result panel p at result + p * result_stride.
+// The product for `count` result panels. Right panel p is at right + p * right_stride, result panel p at
+// result + p * result_stride. K is cut into nearly equal pieces; each is used by all panels before the next one, so that
+// it is read once from where it lies.
 template <class Real>
 void product(Start start, const Left<Real>& first, const Left<Real>& second, int64_t rows, int64_t count, const Real* right,
              int64_t right_stride, const Real* bias, Real* result, int64_t result_stride) {
   constexpr int width = Tile<Real>::width;
   constexpr int64_t cut = weight_piece<Real>();
-  const Left<Real> none;
-  int64_t group = panels_per_tile<Real>(rows);
-  for (int64_t p = 0; p < count; p += group) {
-    while (group > count - p) group /= 2;
-    const Real *rights[4], *biases[4];
-    Real* results[4];
-    for (int64_t i = 0; i < group; ++i) {
-      rights[i] = right + (p + i) * right_stride;
-      biases[i] = bias + (p + i) * width;
-      results[i] = result + (p + i) * result_stride;
-    }
-    Left<Real> once = first, rest = second;
-    Start from = start;
-    do {
-      Left<Real> now = rest;
-      if (rest.depth > 0 && rest.panels * rest.depth > cut) now.panels = cut / rest.depth > 0 ? cut / rest.depth : 1;
+  Left<Real> once = first, rest = second;
+  for (int64_t pieces = larger(divide_up(rest.panels * rest.depth, cut), 1); pieces > 0; --pieces) {
+    Left<Real> now = rest;
+    now.panels = divide_up(rest.panels, pieces);
+    for (int64_t p = 0, group = panels_per_tile<Real>(rows); p < count; p += group) {
+      while (group > count - p) group /= 2;
+      const Real *rights[4], *biases[4];
+      Real* results[4];
+      for (int64_t i = 0; i < group; ++i) {
+        rights[i] = right + (p + i) * right_stride;
+        biases[i] = bias + (p + i) * width;
+        results[i] = result + (p + i) * result_stride;
+      }
       if (group == 4)
-        tiles<Real, 4>(from, once, now, rows, rights, biases, results);
+        tiles<Real, 4>(start, once, now, rows, rights, biases, results);
       else if (group == 2)
-        tiles<Real, 2>(from, once, now, rows, rights, biases, results);
+        tiles<Real, 2>(start, once, now, rows, rights, biases, results);
       else
-        tiles<Real, 1>(from, once, now, rows, rights, biases, results);
-      for (int64_t i = 0; i < group; ++i) rights[i] += (once.panels * once.depth + now.panels * now.depth) * width;
-      rest.data += now.panels * rest.panel_stride;
-      rest.panels -= now.panels;
-      once = none;
-      from = Start::result;
-    } while (rest.panels > 0);
+        tiles<Real, 1>(start, once, now, rows, rights, biases, results);
+    }
+    right += (once.panels * once.depth + now.panels * now.depth) * width;
+    rest.data += now.panels * rest.panel_stride;
+    rest.panels -= now.panels;
+    once = Left<Real>();
+    start = Start::result;
   }
 }
 

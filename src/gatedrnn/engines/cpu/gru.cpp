@@ -9,13 +9,13 @@ template <class Real, class Gate> struct Gru {
   static constexpr bool direct = true;
   static constexpr int hidden = Gate::preactivations == 2 ? 4 : 3;
   static void forward(const ForwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
+    logistic_pass<Real>(panel.a[1], panel.size);
+    kept_pass<Real, Gate>(panel.a[2], panel.size, parameters);
+    for (int64_t j = 0; j < panel.size; j += Tile<Real>::lanes)
+      store(panel.a[0] + j, tanh<Real>(load<Real>(panel.a[0] + j) + load<Real>(panel.a[1] + j) * load<Real>(panel.a[hidden] + j)));
     for (int64_t j = 0; j < panel.size; j += Tile<Real>::lanes) {
-      Vec<Real> r = logistic<Real>(load(panel.a[1] + j));
       auto forget = forget_forward<Real, Gate>(panel.a[2] + j, panel.a[3] + j, parameters);
-      Vec<Real> n = tanh<Real>(load(panel.a[0] + j) + r * load(panel.a[hidden] + j));
-      Vec<Real> h = load(panel.h_previous + j);
-      store(panel.a[0] + j, n);
-      store(panel.a[1] + j, r);
+      Vec<Real> n = load<Real>(panel.a[0] + j), h = load(panel.h_previous + j);
       store(panel.h + j, h + forget.complement * (n - h));
     }
   }

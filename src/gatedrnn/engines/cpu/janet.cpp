@@ -8,12 +8,12 @@ namespace GATEDRNN_ISA {
 template <class Real, class Gate> struct Janet {
   static constexpr bool direct = true;
   static void forward(const ForwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
+    kept_pass<Real, Gate>(panel.a[0], panel.size, parameters);
+    tanh_pass<Real>(panel.a[1], panel.a[1], panel.size);
     for (int64_t j = 0; j < panel.size; j += Tile<Real>::lanes) {
       auto forget = forget_forward<Real, Gate>(panel.a[0] + j, panel.a[2] + j, parameters);
-      Vec<Real> g = tanh<Real>(load(panel.a[1] + j));
       Vec<Real> i = forget.complement / denominator(forget.complement, forget.value, parameters.odds);
-      Vec<Real> h = load(panel.h_previous + j);
-      store(panel.a[1] + j, g);
+      Vec<Real> g = load<Real>(panel.a[1] + j), h = load(panel.h_previous + j);
       store(panel.h + j, h + (i * g - forget.complement * h));
     }
   }

@@ -4,38 +4,49 @@
 namespace gatedrnn {
 namespace GATEDRNN_ISA {
 
+// h = o tanh c, the last pass of a step.
+template <class Real> GATEDRNN_INLINE void output_pass(const ForwardPanel<Real>& panel, const Real* o) {
+  for (int64_t j = 0; j < panel.size; j += Tile<Real>::lanes) store(panel.h + j, load(o + j) * tanh<Real>(load<Real>(panel.c + j)));
+}
+
+// The gradients of c and of the output gate, the first passes backward; tanh c waits in the place of the latter.
+template <class Real> GATEDRNN_INLINE void output_backward(const BackwardPanel<Real>& panel, const Real* gate, Real* da) {
+  constexpr Real one = 1;
+  tanh_pass<Real>(da, panel.c, panel.size);
+  for (int64_t j = 0; j < panel.size; j += Tile<Real>::lanes) {
+    Vec<Real> o = load(gate + j), tanh_c = load<Real>(da + j), dh = load<Real>(panel.dh + j);
+    if (panel.h) store(panel.h + j, o * tanh_c);
+    store(panel.dc + j, load<Real>(panel.dc + j) + dh * o * ((one - tanh_c) * (one + tanh_c)));
+    store(da + j, dh * tanh_c * (o * (one - o)));
+  }
+}
+
 // Blocks i, f, g, o and the auxiliary pre-activation of the gate where it has one.
 template <class Real, class Gate> struct Untied {
   static constexpr bool direct = false;
   static void forward(const ForwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
+    logistic_pass<Real>(panel.a[0], panel.size);
+    kept_pass<Real, Gate>(panel.a[1], panel.size, parameters);
+    tanh_pass<Real>(panel.a[2], panel.a[2], panel.size);
+    logistic_pass<Real>(panel.a[3], panel.size);
     for (int64_t j = 0; j < panel.size; j += Tile<Real>::lanes) {
-      Vec<Real> i = logistic<Real>(load(panel.a[0] + j));
       auto forget = forget_forward<Real, Gate>(panel.a[1] + j, panel.a[4] + j, parameters);
-      Vec<Real> g = tanh<Real>(load(panel.a[2] + j));
-      Vec<Real> o = logistic<Real>(load(panel.a[3] + j));
-      Vec<Real> c = load<Real>(panel.c + j);
-      c = c + (i * g - forget.complement * c);
-      store(panel.a[0] + j, i);
-      store(panel.a[2] + j, g);
-      store(panel.a[3] + j, o);
-      store(panel.c + j, c);
-      store(panel.h + j, o * tanh<Real>(c));
+      Vec<Real> i = load<Real>(panel.a[0] + j), g = load<Real>(panel.a[2] + j), c = load<Real>(panel.c + j);
+      store(panel.c + j, c + (i * g - forget.complement * c));
     }
+    output_pass<Real>(panel, panel.a[3]);
   }
   static void backward(const BackwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
     constexpr Real one = 1;
+    output_backward<Real>(panel, panel.a[3], panel.da[3]);
     for (int64_t j = 0; j < panel.size; j += Tile<Real>::lanes) {
-      Vec<Real> i = load(panel.a[0] + j), g = load(panel.a[2] + j), o = load(panel.a[3] + j);
+      Vec<Real> i = load(panel.a[0] + j), g = load(panel.a[2] + j);
       auto forget = forget_backward<Real, Gate>(panel.a[1] + j, panel.a[4] + j, parameters);
-      Vec<Real> c_previous = load(panel.c_previous + j), tanh_c = tanh<Real>(load(panel.c + j));
-      Vec<Real> dh = load(panel.dh + j);
-      Vec<Real> dc = load(panel.dc + j) + dh * o * ((one - tanh_c) * (one + tanh_c));
-      if (panel.h) store(panel.h + j, o * tanh_c);
+      Vec<Real> dc = load<Real>(panel.dc + j), df = dc * load(panel.c_previous + j);
       store(panel.da[0] + j, dc * g * (i * (one - i)));
-      store(panel.da[1] + j, dc * c_previous * forget.slope);
+      store(panel.da[1] + j, df * forget.slope);
       store(panel.da[2] + j, dc * i * ((one - g) * (one + g)));
-      store(panel.da[3] + j, dh * tanh_c * (o * (one - o)));
-      if constexpr (Gate::preactivations == 2) store(panel.da[4] + j, dc * c_previous * forget.slope_aux);
+      if constexpr (Gate::preactivations == 2) store(panel.da[4] + j, df * forget.slope_aux);
       store(panel.dc + j, dc * forget.value);
     }
   }
@@ -45,31 +56,25 @@ template <class Real, class Gate> struct Untied {
 template <class Real, class Gate> struct Tied {
   static constexpr bool direct = false;
   static void forward(const ForwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
+    kept_pass<Real, Gate>(panel.a[0], panel.size, parameters);
+    tanh_pass<Real>(panel.a[1], panel.a[1], panel.size);
+    logistic_pass<Real>(panel.a[2], panel.size);
     for (int64_t j = 0; j < panel.size; j += Tile<Real>::lanes) {
       auto forget = forget_forward<Real, Gate>(panel.a[0] + j, panel.a[3] + j, parameters);
-      Vec<Real> g = tanh<Real>(load(panel.a[1] + j));
-      Vec<Real> o = logistic<Real>(load(panel.a[2] + j));
-      Vec<Real> c = load<Real>(panel.c + j);
-      c = c + forget.complement * (g - c);
-      store(panel.a[1] + j, g);
-      store(panel.a[2] + j, o);
-      store(panel.c + j, c);
-      store(panel.h + j, o * tanh<Real>(c));
+      Vec<Real> g = load<Real>(panel.a[1] + j), c = load<Real>(panel.c + j);
+      store(panel.c + j, c + forget.complement * (g - c));
     }
+    output_pass<Real>(panel, panel.a[2]);
   }
   static void backward(const BackwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
     constexpr Real one = 1;
+    output_backward<Real>(panel, panel.a[2], panel.da[2]);
     for (int64_t j = 0; j < panel.size; j += Tile<Real>::lanes) {
-      Vec<Real> g = load(panel.a[1] + j), o = load(panel.a[2] + j);
+      Vec<Real> g = load(panel.a[1] + j);
       auto forget = forget_backward<Real, Gate>(panel.a[0] + j, panel.a[3] + j, parameters);
-      Vec<Real> tanh_c = tanh<Real>(load(panel.c + j));
-      Vec<Real> dh = load(panel.dh + j);
-      Vec<Real> dc = load(panel.dc + j) + dh * o * ((one - tanh_c) * (one + tanh_c));
-      Vec<Real> df = dc * (load(panel.c_previous + j) - g);
-      if (panel.h) store(panel.h + j, o * tanh_c);
+      Vec<Real> dc = load<Real>(panel.dc + j), df = dc * (load(panel.c_previous + j) - g);
       store(panel.da[0] + j, df * forget.slope);
       store(panel.da[1] + j, dc * forget.complement * ((one - g) * (one + g)));
-      store(panel.da[2] + j, dh * tanh_c * (o * (one - o)));
       if constexpr (Gate::preactivations == 2) store(panel.da[3] + j, df * forget.slope_aux);
       store(panel.dc + j, dc * forget.value);
     }

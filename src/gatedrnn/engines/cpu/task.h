@@ -22,10 +22,6 @@ class Arena {
   int64_t used_ = 0;
 };
 
-inline int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-inline int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
 // Rows that a block of time steps should have: enough for the weight-gradient products to run at full speed,
 // few enough to stay in cache.
 constexpr int64_t block_rows = 192;
