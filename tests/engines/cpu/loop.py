@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from gatedrnn.engines.cpu import library, ops
+from gatedrnn.engines.cpu import calls, library, ops
 
 ROWS = {"lstm": 4, "lstm_tied": 3, "gru": 3, "janet": 2}
 
@@ -44,7 +44,7 @@ class Case:
 
         H, out, rows = self.hidden, self.projection or self.hidden, ROWS[self.cell] * self.hidden
         k = self.scale / math.sqrt(H)
-        memory, aux = ops.has_memory(self.cell), self.gate == "refine"
+        memory, aux = calls.has_memory(self.cell), self.gate == "refine"
         made: dict[str, Tensor | None] = {
             "input": draw(self.steps, self.batch, self.inputs),
             "h_0": draw(self.batch, out),
@@ -154,7 +154,7 @@ def native(case: Case, t: dict[str, Tensor | None], keep: bool = True) -> tuple[
     weights = [t[name] for name in library.WEIGHTS]
     return ops.scan(
         t["input"], t["h_0"], t["c_0"], *weights, t["lengths"], None, case.cell, case.gate, case.coefficients, case.beta,
-        case.reverse, keep, case.recompute, case.collect and ops.has_memory(case.cell),
+        case.reverse, keep, case.recompute, case.collect and calls.has_memory(case.cell),
     )[:4]  # fmt: skip
 
 
@@ -168,7 +168,7 @@ def native_packed(case: Case, t: dict[str, Tensor | None], keep: bool) -> tuple[
     output, h_n, c_n, cells = ops.scan(
         t["input"][:, order][active], t["h_0"][order], c_0, *(t[name] for name in library.WEIGHTS), None, sizes[sizes > 0],
         case.cell, case.gate, case.coefficients, case.beta,
-        case.reverse, keep, case.recompute, case.collect and ops.has_memory(case.cell),
+        case.reverse, keep, case.recompute, case.collect and calls.has_memory(case.cell),
     )[:4]  # fmt: skip
 
     def padded(rows: Tensor) -> Tensor:
@@ -189,8 +189,8 @@ def run(case: Case, function, t: dict[str, Tensor | None], dtype: torch.dtype) -
     """Results and gradients of a scan under one fixed loss that weighs every result, in float64."""
     t = leaves(t, dtype)
     results = [r for r in function(case, t) if r is not None and r.numel()]
-    if not (case.collect and ops.has_memory(case.cell)):
-        results = results[: 3 if ops.has_memory(case.cell) else 2]
+    if not (case.collect and calls.has_memory(case.cell)):
+        results = results[: 3 if calls.has_memory(case.cell) else 2]
     g = torch.Generator().manual_seed(case.seed + 1)
     loss = sum((r * torch.randn(r.shape, generator=g, dtype=torch.float64).to(dtype)).sum() for r in results)
     names = [n for n, v in t.items() if v is not None and n != "lengths"]

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from gatedrnn import cells, gates
+from gatedrnn.engines.cpu import calls
 from gatedrnn.engines.cpu.engine import CPUEngine
 from gatedrnn.engines.interface import Scan
 from gatedrnn.engines.reference import ReferenceEngine
@@ -179,11 +180,9 @@ def test_description_names_kernel_instruction_set_and_threads() -> None:
 
 
 def test_nothing_is_kept_without_gradient(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gatedrnn.engines.cpu import ops
-
     sizes = []
-    original = ops._outputs
-    monkeypatch.setattr(ops, "_outputs", lambda *a: sizes.append((r := original(*a))[4].numel()) or r)
+    original = calls.outputs
+    monkeypatch.setattr(calls, "outputs", lambda *a: sizes.append((r := original(*a))[4].numel()) or r)
     scan = make(cells.LSTM(), gates.Fast())
     with torch.no_grad():
         ENGINE.run(scan)

@@ -9,7 +9,7 @@ import sys
 import pytest
 import torch
 
-from gatedrnn.engines.cpu import library, ops
+from gatedrnn.engines.cpu import calls, library
 from gatedrnn.engines.cpu.library import CELLS
 from tests.engines.cpu.loop import Case, leaves, loop, native, run
 
@@ -243,5 +243,5 @@ def test_kept_size(cell: str, gate: str, isa: str) -> None:
 
 
 def test_segments() -> None:
-    assert ops.segment_length(100) == 16
-    assert ops.segment_length(1) == 8
+    assert calls.segment_length(100) == 16
+    assert calls.segment_length(1) == 8

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from gatedrnn import cells, gates
-from gatedrnn.engines.cpu import library, ops
+from gatedrnn.engines.cpu import calls, library, ops
 from gatedrnn.engines.interface import Engine, Scan, ScanResult
 from gatedrnn.engines.packing import packed, packed_places, padded, padded_scan
 
@@ -59,7 +59,7 @@ class CPUEngine(Engine):
         cell = _cell_name(scan.cell)
         assert cell is not None
         # The operator costs as much as a short scan; where nobody looks on, its function alone will do.
-        function: Callable[..., tuple[Tensor, ...]] = ops.scan if keep or _watched(scan) else ops.run
+        function: Callable[..., tuple[Tensor, ...]] = ops.scan if keep or _watched(scan) else calls.run_forward
         output, h_n, c_n, all_c, _, _ = function(
             input,
             h_0,

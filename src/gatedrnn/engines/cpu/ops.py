@@ -6,15 +6,13 @@ through :func:`use_reference`: a plain PyTorch scan that is right and slower.
 
 from __future__ import annotations
 
-import ctypes
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from gatedrnn.engines.cpu import library
+from gatedrnn.engines.cpu import calls, library
 
 #: (input, h_0, c_0, weights by name, lengths, batch_sizes, cell, gate, coefficients, beta, reverse) -> output, h_n,
 #: c_n, cells; c_0, c_n and cells are None for a cell without a memory.
@@ -29,202 +27,8 @@ def use_reference(scan: Reference) -> None:
     _reference = scan
 
 
-#: Bytes from which on a buffer comes from the library, as its own large ones do.
-POOLED = 4 << 20
-
-
-def has_memory(cell: str) -> bool:
-    return cell in ("lstm", "lstm_tied")
-
-
-def segment_length(steps: Any) -> int:
-    """Steps between two checkpoints: the power of two next to √T, so that torch.compile needs only comparisons."""
-    length = 8
-    while length * length < steps:
-        length *= 2
-    return length
-
-
-def _fill(scan: library.Scan, **tensors: Tensor | None) -> None:
-    for name, tensor in tensors.items():
-        setattr(scan, name, None if tensor is None or tensor.numel() == 0 else tensor.data_ptr())
-
-
-def _describe(
-    input: Tensor,
-    h_0: Tensor,
-    c_0: Tensor | None,
-    weights: Sequence[Tensor | None],
-    lengths: Tensor | None,
-    batch_sizes: Tensor | None,
-    cell: str,
-    gate: str,
-    coefficients: Sequence[float],
-    beta: float,
-    reverse: bool,
-    recompute: bool,
-    threads: int,
-) -> tuple[library.Scan, list[Any]]:
-    """The description of the scan for the library, and what must stay alive while it is used."""
-    scan = library.Scan()
-    scan.dtype = library.DTYPES.index(str(input.dtype).removeprefix("torch."))
-    scan.cell, scan.gate = library.CELLS.index(cell), library.GATES.index(gate)
-    scan.steps = _steps(input, batch_sizes)
-    scan.batch, scan.inputs = h_0.shape[0], input.shape[-1]
-    weight_ih = weights[0]
-    assert weight_ih is not None
-    rows = {"lstm": 4, "lstm_tied": 3, "gru": 3, "janet": 2}[cell]
-    scan.hidden, scan.recurrent = weight_ih.shape[0] // rows, h_0.shape[1]
-    scan.reverse, scan.threads = reverse, threads
-    scan.segment = segment_length(scan.steps) if recompute else 0
-    numbers = (ctypes.c_double * max(1, len(coefficients)))(*coefficients)
-    scan.coefficient_count, scan.coefficients = len(coefficients), ctypes.addressof(numbers)
-    scan.odds = math.exp(-beta)
-    scan.input_strides[:] = (0, *input.stride())[-3:]
-    starts = None
-    if batch_sizes is not None:
-        starts = batch_sizes.cumsum(0) - batch_sizes
-        lengths = (batch_sizes > torch.arange(scan.batch).unsqueeze(-1)).sum(-1)
-    solid = [None if w is None else w.contiguous() for w in (h_0, c_0, *weights, lengths, starts)]
-    names = ("h_0", "c_0", *library.WEIGHTS, "lengths", "starts")
-    _fill(scan, input=input, **dict(zip(names, solid, strict=True)))
-    return scan, [numbers, input, *solid]
-
-
-def _steps(input: Tensor, batch_sizes: Tensor | None) -> int:
-    return int(len(input) if batch_sizes is None else len(batch_sizes))
-
-
-def _check_arguments(
-    input: Tensor,
-    h_0: Tensor,
-    c_0: Tensor | None,
-    weights: Sequence[Tensor | None],
-    lengths: Tensor | None,
-    batch_sizes: Tensor | None,
-) -> None:
-    for tensor in (input, h_0, c_0, *weights):
-        if tensor is not None and (tensor.dtype != input.dtype or tensor.device.type != "cpu"):
-            raise ValueError(f"all tensors must be {input.dtype} on the CPU, got {tensor.dtype} on {tensor.device}")
-    if batch_sizes is not None:
-        if lengths is not None:
-            raise ValueError("packed input has its lengths in batch_sizes; lengths must be None")
-        falling = bool((batch_sizes[1:] <= batch_sizes[:-1]).all()) and int(batch_sizes[-1]) > 0
-        if not falling or int(batch_sizes[0]) != len(h_0) or int(batch_sizes.sum()) != len(input) or input.dim() != 2:
-            raise ValueError(
-                f"batch_sizes must fall from {len(h_0)}, the number of rows, and sum to {len(input)}, got {batch_sizes}"
-            )
-    elif input.dim() != 3 or input.shape[1] != len(h_0):
-        raise ValueError(f"input must be (steps, {len(h_0)}, features), got {tuple(input.shape)}")
-    if lengths is not None and (lengths.dtype != torch.int64 or lengths.shape != input.shape[1:2]):
-        raise ValueError(
-            f"lengths must be int64 of shape ({input.shape[1]},), got {lengths.dtype} {tuple(lengths.shape)}"
-        )
-
-
-def _outputs(
-    input: Tensor,
-    h_0: Tensor,
-    c_0: Tensor | None,
-    batch_sizes: Tensor | None,
-    cell: str,
-    gate: str,
-    keep: bool,
-    recompute: bool,
-    collect: bool,
-    room: Callable[[Tensor, Sequence[int]], Tensor] = Tensor.new_empty,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Room for the results: output, h_n, c_n, cells, kept, threads. Empty where there is nothing to hold."""
-    rows = input.shape[:-1]
-    hidden = c_0.shape[1] if c_0 is not None else h_0.shape[1]
-    size = 0
-    if keep:
-        steps = input.shape[0] if batch_sizes is None else batch_sizes.shape[0]
-        row = library.kept_row(str(input.dtype).removeprefix("torch."), cell, gate, hidden, recompute)
-        size = row * h_0.shape[0] * (-(-steps // segment_length(steps)) if recompute else steps)
-    return (
-        room(input, (*rows, h_0.shape[1])),
-        input.new_empty(h_0.shape),
-        input.new_empty(c_0.shape if c_0 is not None else (0, 0)),
-        room(input, (*rows, hidden) if collect else (0,) * input.dim()),
-        room(input, (size,)),
-        torch.empty((), dtype=torch.int64, device=input.device),
-    )
-
-
-def _pooled(like: Tensor, shape: Sequence[int]) -> Tensor:
-    """An empty tensor, from the library's pool if it is large."""
-    size = math.prod(shape) * like.itemsize
-    if size < POOLED:
-        return like.new_empty(shape)
-    flat = torch.frombuffer(library.take(size), dtype=like.dtype)
-    strides = torch.empty(tuple(shape), device="meta").stride()
-    # Not a view, which autograd would not let the user change.
-    return like.new_empty(0).set_(flat.untyped_storage(), 0, tuple(shape), strides)
-
-
-def run(
-    input: Tensor,
-    h_0: Tensor,
-    c_0: Tensor | None,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias_ih: Tensor | None,
-    bias_hh: Tensor | None,
-    weight_hr: Tensor | None,
-    weight_ih_aux: Tensor | None,
-    weight_hh_aux: Tensor | None,
-    bias_ih_aux: Tensor | None,
-    bias_hh_aux: Tensor | None,
-    lengths: Tensor | None,
-    batch_sizes: Tensor | None,
-    cell: str,
-    gate: str,
-    coefficients: Sequence[float],
-    beta: float,
-    reverse: bool,
-    keep: bool,
-    recompute: bool,
-    collect: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """One direction of one layer: output (T, B, n), h_n, c_n, cells, kept, threads.
-
-    With ``batch_sizes`` input, output and cells are packed: (N, features).
-
-    c_n is empty for a cell without a memory and cells (c at every step) unless ``collect``. ``kept`` is what the
-    backward reads, empty unless ``keep``; ``threads`` is the number of threads that its layout belongs to.
-    """
-    weights = (
-        weight_ih,
-        weight_hh,
-        bias_ih,
-        bias_hh,
-        weight_hr,
-        weight_ih_aux,
-        weight_hh_aux,
-        bias_ih_aux,
-        bias_hh_aux,
-    )
-    _check_arguments(input, h_0, c_0, weights, lengths, batch_sizes)
-    results = _outputs(input, h_0, c_0, batch_sizes, cell, gate, keep, recompute, collect, _pooled)
-    output, h_n, c_n, cells, kept, threads = results
-    threads.fill_(torch.get_num_threads())
-    if output.numel() == 0:
-        h_n.copy_(h_0)
-        if c_0 is not None:
-            c_n.copy_(c_0)
-        return results
-    described, _alive = _describe(
-        input, h_0, c_0, weights, lengths, batch_sizes, cell, gate, coefficients, beta, reverse, recompute, int(threads)
-    )
-    described.kept_size = kept.numel()
-    _fill(described, output=output, h_n=h_n, c_n=c_n, cells=cells, kept=kept)
-    library.forward(described)
-    return results
-
-
-#: The same as an operator, which torch can differentiate, trace and compile.
-scan = torch.library.custom_op("gatedrnn::scan", run, mutates_args=())
+scan = torch.library.custom_op("gatedrnn::scan", calls.run_forward, mutates_args=())
+scan_backward = torch.library.custom_op("gatedrnn::scan_backward", calls.run_backward, mutates_args=())
 
 
 @scan.register_fake
@@ -233,98 +37,7 @@ def _(  # type: ignore[no-untyped-def]
     weight_ih_aux, weight_hh_aux, bias_ih_aux, bias_hh_aux,
     lengths, batch_sizes, cell, gate, coefficients, beta, reverse, keep, recompute, collect,
 ):  # fmt: skip
-    return _outputs(input, h_0, c_0, batch_sizes, cell, gate, keep, recompute, collect)
-
-
-@torch.library.custom_op("gatedrnn::scan_backward", mutates_args=())
-def scan_backward(
-    grad_output: Tensor | None,
-    grad_h_n: Tensor | None,
-    grad_c_n: Tensor | None,
-    grad_cells: Tensor | None,
-    input: Tensor,
-    h_0: Tensor,
-    c_0: Tensor | None,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias_ih: Tensor | None,
-    bias_hh: Tensor | None,
-    weight_hr: Tensor | None,
-    weight_ih_aux: Tensor | None,
-    weight_hh_aux: Tensor | None,
-    bias_ih_aux: Tensor | None,
-    bias_hh_aux: Tensor | None,
-    lengths: Tensor | None,
-    batch_sizes: Tensor | None,
-    output: Tensor,
-    kept: Tensor,
-    threads: Tensor,
-    cell: str,
-    gate: str,
-    coefficients: Sequence[float],
-    beta: float,
-    reverse: bool,
-    recompute: bool,
-    input_gradient: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of input, h_0, c_0 and the nine weights, in the order of the arguments.
-
-    Empty where the argument is None, and for the input unless ``input_gradient``.
-    """
-    weights = (
-        weight_ih,
-        weight_hh,
-        bias_ih,
-        bias_hh,
-        weight_hr,
-        weight_ih_aux,
-        weight_hh_aux,
-        bias_ih_aux,
-        bias_hh_aux,
-    )
-    gradients = _gradients(input, h_0, c_0, weights, input_gradient, _pooled)
-    if output.numel() == 0:
-        for gradient in gradients:
-            gradient.zero_()
-        for gradient, given in ((gradients[1], grad_h_n), (gradients[2], grad_c_n)):
-            if given is not None and given.numel():
-                gradient.copy_(given)
-        return gradients
-    described, _alive = _describe(
-        input, h_0, c_0, weights, lengths, batch_sizes, cell, gate, coefficients, beta, reverse, recompute, int(threads)
-    )
-    described.kept_size = kept.numel()
-    _fill(described, output=output, kept=kept)
-    alive = []  # until the library has read them
-    for name, incoming in (("output", grad_output), ("cells", grad_cells)):
-        if incoming is not None and incoming.numel():
-            rows = incoming if incoming.stride(-1) == 1 else incoming.contiguous()
-            getattr(described, f"grad_{name}_strides")[:] = (0, *rows.stride())[-3:-1]
-            _fill(described, **{f"grad_{name}": rows})
-            alive.append(rows)
-    for name, incoming in (("h_n", grad_h_n), ("c_n", grad_c_n)):
-        if incoming is not None and incoming.numel():
-            solid = incoming.contiguous()
-            _fill(described, **{f"grad_{name}": solid})
-            alive.append(solid)
-    names = ("input", "h_0", "c_0", *library.WEIGHTS)
-    _fill(described, **{f"grad_{name}": gradient for name, gradient in zip(names, gradients, strict=True)})
-    library.backward(described)
-    return gradients
-
-
-def _gradients(
-    input: Tensor,
-    h_0: Tensor,
-    c_0: Tensor | None,
-    weights: Sequence[Tensor | None],
-    input_gradient: bool,
-    room: Callable[[Tensor, Sequence[int]], Tensor] = Tensor.new_empty,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    def like(tensor: Tensor | None) -> Tensor:
-        return room(input, tensor.shape if tensor is not None else (0,))
-
-    return (like(input if input_gradient else None), like(h_0), like(c_0), *(like(w) for w in weights))  # type: ignore[return-value]
+    return calls.outputs(input, h_0, c_0, batch_sizes, cell, gate, keep, recompute, collect)
 
 
 @scan_backward.register_fake
@@ -345,7 +58,7 @@ def _(  # type: ignore[no-untyped-def]
         bias_ih_aux,
         bias_hh_aux,
     )
-    return _gradients(input, h_0, c_0, weights, input_gradient)
+    return calls.gradients_of(input, h_0, c_0, weights, input_gradient)
 
 
 # Numbers of arguments: the differentiable ones (input, h_0, c_0, weights), then lengths, batch_sizes and the options.
