@@ -44,12 +44,31 @@ def test_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert f"gatedrnn {verb}" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [[], ["nonsense"], ["theory"], ["list", "--colour", "red"]])
-def test_wrong_arguments(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        cli.main(arguments)
-    assert ended.value.code == 2
-    assert "Traceback" not in capsys.readouterr().err
+WRONG = {
+    "": "one of these must follow: demo, theory, train, sweep, report, timescales, list, bench; see gatedrnn --help",
+    "nonsense": "unknown: nonsense; known are demo, theory, train, sweep, report, timescales, list, bench; "
+    "see gatedrnn --help",
+    "theory": "theory needs --out PATH; see gatedrnn theory --help",
+    "list --colour red": "unknown: --colour, red; see gatedrnn --help",
+    "sweep": "sweep needs LABEL, --out PATH; see gatedrnn sweep --help",
+    "train adding --out x --length abc": "--length must be a whole number, got 'abc'; see gatedrnn --help",
+    "train adding --out x --lr small": "--lr must be a number, got 'small'; see gatedrnn --help",
+    "train adding --out x --length": "--length needs a value; see gatedrnn train adding --help",
+    "train adding --out x --lenght 5": "unknown: --lenght, 5; perhaps you meant --length INT; see gatedrnn --help",
+}
+
+
+@pytest.mark.parametrize("columns", ["40", "200"])
+@pytest.mark.parametrize("arguments", WRONG)
+def test_wrong_arguments_end_in_one_line(
+    arguments: str, columns: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(arguments.split()) == 2
+    printed = capsys.readouterr()
+    assert printed.err == f"gatedrnn: {WRONG[arguments]}\n"
+    assert printed.out == "" and not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("names", ["fast,nope", "nope", ",", "fast,fast"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -16,7 +17,7 @@ from gatedrnn.cli.progress import shown
 class Report:
     """Report the runs of a folder beside the paper's values: report.md, figures, and one page for the browser."""
 
-    runs: tyro.conf.Positional[Path]
+    runs: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUNS")]
     """Folder with runs; those in its subfolders are found too."""
     out: Path
     """Folder for the report; made if it does not exist. One that holds something else is refused."""

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 
@@ -24,7 +25,7 @@ class Sweep:
     the same runs share them.
     """
 
-    label: tyro.conf.Positional[str]
+    label: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="LABEL")]
     """The paper's label, such as fig:adding_mse; an unknown one is answered with the list."""
     out: Path
     """Folder for the runs; made if it does not exist."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from rich.console import Console
@@ -24,7 +24,7 @@ class TimeScales:
     --cell, --forget-gate and, for the LSTM, --tied or --no-tied say it.
     """
 
-    checkpoint: tyro.conf.Positional[Path]
+    checkpoint: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="CHECKPOINT")]
     """Folder of a run, one of its checkpoints, or a file of weights."""
     cell: str | None = None
     """lstm, gru, janet, ugrnn, minimal_rnn, fastgrnn or mgu."""

@@ -14,6 +14,7 @@ from gatedrnn.cli.bench import Bench
 from gatedrnn.cli.demo import Demo
 from gatedrnn.cli.failure import Failure
 from gatedrnn.cli.list import List
+from gatedrnn.cli.parsing import parse
 from gatedrnn.cli.report import Report
 from gatedrnn.cli.sweep import Sweep
 from gatedrnn.cli.theory import Theory
@@ -49,11 +50,8 @@ def dispatch(arguments: Sequence[str] | None) -> int:
     # For each verb its own Annotated type, and the union of them: tyro's form of subcommands.
     verbs = [Annotated[kind, tyro.conf.subcommand(name)] for name, kind in VERBS.items()]
     union: Any = functools.reduce(operator.or_, verbs)
-    verb = tyro.cli(
-        union, prog="gatedrnn", description="Gated recurrent layers and their laboratory.", args=_flags(arguments)
-    )
     try:
-        verb.run()
+        parse(union, _flags(arguments)).run()
     except Failure as failure:
         print(f"gatedrnn: {failure}", file=sys.stderr)
         return failure.code
