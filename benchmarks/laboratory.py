@@ -76,9 +76,7 @@ def main() -> None:
         one = sweep_seconds(folder / "one", 1, 1)
         several = sweep_seconds(folder / "several", 1, cores)
         print(f"four runs at once: {parallel:.1f} s, {one / parallel:.2f} times as fast as one after the other with")
-        print(
-            f"one thread ({one:.1f} s), {several / parallel:.2f} times as fast as with {cores} threads ({several:.1f} s)"
-        )
+        print(f"one thread ({one:.1f} s), and {several / parallel:.2f} times with {cores} threads ({several:.1f} s)")
 
 
 if __name__ == "__main__":
