@@ -31,7 +31,7 @@ GATEDRNN_INLINE void multiply(const Left<Real>& left, int64_t row, const Real* (
   for (int64_t q = 0; q < left.panels; ++q) {
     const Real* a = left.data + q * left.panel_stride + row * left.row_stride;
     const int64_t row_stride = left.row_stride, depth = left.depth;
-#pragma GCC unroll 2
+#pragma GCC unroll 4
     for (int64_t k = 0; k < depth; ++k) {
 #pragma GCC unroll 4
       for (int p = 0; p < Count; ++p) {
@@ -169,7 +169,7 @@ template <class Real, int Columns>
 void outer(const Real* left, const Real* right, int64_t rows, Real* total) {
   constexpr int vectors = Tile<Real>::vectors, lanes = Tile<Real>::lanes, width = Tile<Real>::width;
   Vec<Real> sums[Columns][vectors] = {};
-#pragma GCC unroll 2
+#pragma GCC unroll 4
   for (int64_t k = 0; k < rows; ++k) {
     Vec<Real> b[vectors];
 #pragma GCC unroll 4
