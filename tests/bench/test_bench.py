@@ -128,3 +128,11 @@ def test_peak_memory_is_that_of_the_step() -> None:
     kept = shape.T * shape.B * shape.H * 4 * 4  # f, g, o, c in float32
     assert kept < step_bytes < 3 * kept
     assert whole > step_bytes
+
+
+def test_short_work_gets_more_rounds_until_the_time_is_spent() -> None:
+    entries = [(ours("lstm", "fast", "cpu"), Work(Shape(2, 1, 1, 2)))]
+    assert len(timed(entries, 3, silent)[0].seconds) == 3
+    more = timed(entries, 3, silent, at_least=0.1)[0].seconds
+    assert len(more) > 3
+    assert sum(more[:-1]) < 0.1

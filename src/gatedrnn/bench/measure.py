@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -56,8 +57,11 @@ class Ratio:
         return f"{self.median:.3f} ({self.low:.3f} … {self.high:.3f})"
 
 
-def timed(entries: Sequence[tuple[Contestant, Work]], rounds: int, say: Say) -> list[Timing]:
-    """Check each contestant, warm it up, then time all of them in turn, so many rounds."""
+def timed(entries: Sequence[tuple[Contestant, Work]], rounds: int, say: Say, at_least: float = 0.0) -> list[Timing]:
+    """Check each contestant, warm it up, then time all of them in turn, so many rounds.
+
+    ``at_least`` so many seconds are spent on it: short work gets more rounds, because its times scatter more.
+    """
     prepared = []
     for contestant, work in entries:
         say(f"checking {contestant.name} at {work.shape}, {work.loss}")
@@ -66,8 +70,11 @@ def timed(entries: Sequence[tuple[Contestant, Work]], rounds: int, say: Say) -> 
         contestant.run(layer, data)
         prepared.append((contestant, work, layer, data, error))
     seconds: list[list[float]] = [[] for _ in prepared]
-    for turn in range(rounds):
-        say(f"round {turn + 1} of {rounds}: {', '.join(entry[0].name for entry in prepared)}")
+    begin = time.perf_counter()
+    for turn in itertools.count():
+        if turn >= rounds and time.perf_counter() - begin >= at_least:
+            break
+        say(f"round {turn + 1} of {rounds} or more: {', '.join(entry[0].name for entry in prepared)}")
         # Each round begins with another one: what a contestant leaves behind must not always meet the same successor.
         order = [(turn + place) % len(prepared) for place in range(len(prepared))]
         for place in order:
