@@ -16,7 +16,7 @@ from gatedrnn.bench.work import Data, Shape, step
 from gatedrnn.gates import Sigmoid
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Contestant:
     """A layer and how to run it."""
 

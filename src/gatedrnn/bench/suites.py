@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gatedrnn.bench.contestants import Contestant, ours, peer, torchrecurrent
@@ -41,24 +41,28 @@ def field(loop: bool) -> list[Contestant]:
     return entries
 
 
-def paper(rounds: int, say: Say, names: Sequence[str] = tuple(PAPER)) -> tuple[list[Timing], list[dict[str, object]]]:
-    """The paper's shapes: training with dense and last-step loss, inference, peak memory."""
-    timings, memory = [], []
+#: What is measured of one shape: times, and peak memory.
+Measured = tuple[list[Timing], list[dict[str, object]]]
+
+
+def paper(rounds: int, say: Say, names: Sequence[str] = tuple(PAPER)) -> Iterator[Measured]:
+    """The paper's shapes, one after the other: training with dense and last-step loss, inference, peak memory."""
     first = [peer("lstm"), ours("lstm", "sigmoid", "cpu"), ours("lstm", "fast", "cpu", tied=True)]
     for name in names:
         shape = PAPER[name]
         say(f"{name}: {shape}")
         size = shape.T * shape.B * shape.H**2
         entries = first if size >= LARGE else field(loop=size < LOOP_LIMIT)
+        timings, memory = [], []
         for loss in _LOSSES:
             timings += timed([(c, Work(shape, loss)) for c in entries], rounds, say)
         for contestant in first:
             step, whole = peak(contestant, Work(shape))
             memory.append({"contestant": contestant.name, "shape": str(shape), "step": step, "process": whole})
-    return timings, memory
+        yield timings, memory
 
 
-def sweep(rounds: int, say: Say) -> list[Timing]:
+def sweep(rounds: int, say: Say) -> Iterator[Measured]:
     """One size at a time away from 1000×64×2×128."""
     centre = Shape(1000, 64, 2, 128)
     shapes = [replace(centre, T=T) for T in (100, 1000, 4000)]
@@ -67,16 +71,16 @@ def sweep(rounds: int, say: Say) -> list[Timing]:
     return _side_by_side(shapes, ("dense", "none"), rounds, say)
 
 
-def quick(rounds: int, say: Say) -> list[Timing]:
+def quick(rounds: int, say: Say) -> Iterator[Measured]:
     """Seconds; shows that everything works."""
     return _side_by_side([Shape(50, 8, 2, 16)], _LOSSES, rounds, say)
 
 
-def _side_by_side(shapes: Sequence[Shape], losses: Sequence[Loss], rounds: int, say: Say) -> list[Timing]:
+def _side_by_side(shapes: Sequence[Shape], losses: Sequence[Loss], rounds: int, say: Say) -> Iterator[Measured]:
     entries = [peer("lstm"), ours("lstm", "sigmoid", "cpu"), ours("lstm", "fast", "cpu", tied=True)]
     entries += [peer("gru"), ours("gru", "fast", "cpu")]
-    timings = []
     for shape in shapes:
+        timings = []
         for loss in losses:
             timings += timed([(contestant, Work(shape, loss)) for contestant in entries], rounds, say)
-    return timings
+        yield timings, []

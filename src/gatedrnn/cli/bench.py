@@ -30,6 +30,7 @@ class Bench:
         """Measure, print the table, write the files."""
         from gatedrnn.bench import bars, report, suites  # here, not above: --help should not wait for it
         from gatedrnn.bench.check import WrongResultError
+        from gatedrnn.bench.measure import Timing
         from gatedrnn.bench.work import PAPER
 
         if self.rounds < 1:
@@ -44,17 +45,20 @@ class Bench:
         except OSError as wrong:
             raise Failure(f"cannot write to {self.out}: {wrong}") from wrong
         measured: list[bars.Bar] = []
+        timings: list[Timing] = []
         memory: list[dict[str, object]] = []
         try:
             if self.suite == "bars":
                 measured, timings = bars.run_bars(self.rounds, _say)
-            elif self.suite == "paper":
-                timings, memory = suites.paper(self.rounds, _say, names)
+                report.write(self.out, self.suite, measured, timings, memory)
             else:
-                timings = (suites.sweep if self.suite == "sweep" else suites.quick)(self.rounds, _say)
+                suite = {"paper": suites.paper(self.rounds, _say, names), "sweep": suites.sweep(self.rounds, _say)}
+                for times, peaks in suite.get(self.suite, suites.quick(self.rounds, _say)):
+                    timings += times
+                    memory += peaks
+                    report.write(self.out, self.suite, measured, timings, memory)  # an interruption loses one shape
         except (WrongResultError, RuntimeError) as wrong:
             raise Failure(str(wrong)) from wrong
-        report.write(self.out, self.suite, measured, timings, memory)
         print(report.markdown(measured, timings))
         print(f"bench.json, bench.md and the plot are in {self.out}")
 
