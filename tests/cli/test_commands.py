@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import io
 import os
 import subprocess
@@ -42,6 +43,11 @@ def test_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
         cli.main([verb, "--help"])
     assert ended.value.code == 0
     assert f"gatedrnn {verb}" in capsys.readouterr().out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--version"]) == 0
+    assert capsys.readouterr().out == f"gatedrnn {importlib.metadata.version('gatedrnn')}\n"
 
 
 WRONG = {

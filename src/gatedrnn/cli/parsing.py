@@ -30,9 +30,8 @@ _CONVERSIONS = (
 
 def parse(kind: Any, arguments: Sequence[str]) -> Any:
     """What tyro makes of the arguments. Raises Failure for wrong ones; help is printed and ends the program."""
-    read = functools.partial(
-        tyro.cli, kind, prog="gatedrnn", description="Gated recurrent layers and their laboratory.", args=arguments
-    )
+    description = "Gated recurrent layers and their laboratory. --version tells which one this is."
+    read = functools.partial(tyro.cli, kind, prog="gatedrnn", description=description, args=arguments)
     said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")  # no terminal: a box without colours
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Protocol
 
 import tyro
 
+from gatedrnn import __version__
 from gatedrnn.cli.bench import Bench
 from gatedrnn.cli.demo import Demo
 from gatedrnn.cli.failure import Failure
@@ -47,11 +48,15 @@ _THREE_STATES = ("tied",)
 
 def dispatch(arguments: Sequence[str] | None) -> int:
     """Parse the arguments (the program's own for None), run the verb, and return the exit code."""
+    written = _flags(arguments)
+    if written == ["--version"]:
+        print(f"gatedrnn {__version__}")
+        return 0
     # For each verb its own Annotated type, and the union of them: tyro's form of subcommands.
     verbs = [Annotated[kind, tyro.conf.subcommand(name)] for name, kind in VERBS.items()]
     union: Any = functools.reduce(operator.or_, verbs)
     try:
-        parse(union, _flags(arguments)).run()
+        parse(union, written).run()
     except Failure as failure:
         print(f"gatedrnn: {failure}", file=sys.stderr)
         return failure.code
