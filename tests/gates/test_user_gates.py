@@ -72,6 +72,22 @@ def test_inverse_is_solved(gate: SigmoidOf) -> None:
 
 
 @pytest.mark.parametrize("gate", AWKWARD, ids=repr)
+def test_derivatives_of_the_solved_inverse(gate: SigmoidOf) -> None:
+    s = torch.tensor([-300.0, -2.0, -0.1, 1e-3, 0.5, 3.0, 300.0], dtype=torch.float64, requires_grad=True)
+    root = gate.alpha_inverse(s)
+    (first,) = torch.autograd.grad(root.sum(), s, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), s)
+    z = root.detach().requires_grad_()
+    slope = gate.alpha_derivative(z)
+    (curvature,) = torch.autograd.grad(slope.sum(), z)
+    torch.testing.assert_close(first, 1 / slope, rtol=1e-14, atol=0)
+    torch.testing.assert_close(second, -curvature / slope / slope / slope, rtol=1e-13, atol=1e-15)
+    ends = torch.tensor([-torch.inf, torch.inf], dtype=torch.float64, requires_grad=True)
+    (none,) = torch.autograd.grad(gate.alpha_inverse(ends).sum(), ends)
+    assert torch.equal(none, torch.zeros(2, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("gate", AWKWARD, ids=repr)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
 def test_finite_everywhere(gate: SigmoidOf, dtype: torch.dtype) -> None:
     largest = torch.finfo(dtype).max
