@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -75,9 +76,8 @@ def timed(entries: Sequence[tuple[Contestant, Work]], rounds: int, say: Say, at_
         if turn >= rounds and time.perf_counter() - begin >= at_least:
             break
         say(f"round {turn + 1} of {rounds} or more: {', '.join(entry[0].name for entry in prepared)}")
-        # Each round begins with another one: what a contestant leaves behind must not always meet the same successor.
-        order = [(turn + place) % len(prepared) for place in range(len(prepared))]
-        for place in order:
+        # Another order each round: what a contestant leaves behind must not always meet the same successor.
+        for place in random.Random(turn).sample(range(len(prepared)), len(prepared)):
             record, (contestant, _, layer, data, _) = seconds[place], prepared[place]
             start = time.perf_counter()
             contestant.run(layer, data)
