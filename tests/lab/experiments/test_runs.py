@@ -63,13 +63,16 @@ def test_folders_of_different_runs_differ() -> None:
                 assert folders.setdefault(declared.folder, declared.run.key()) == declared.run.key()
 
 
-@pytest.mark.parametrize(("label", "task"), [("fig:adding_mse", Adding(5000)), ("fig:copy_accuracy", Copy(500))])
-def test_the_papers_setting(label: str, task: Adding | Copy) -> None:
+@pytest.mark.parametrize(
+    ("label", "task", "updates", "target"),
+    [("fig:adding_mse", Adding(5000), 10_000, 0.005), ("fig:copy_accuracy", Copy(500), 60_000, 0.999)],
+)
+def test_the_papers_setting(label: str, task: Adding | Copy, updates: int, target: float) -> None:
     for declared in EXPERIMENTS[label].runs("paper"):
         training, model = declared.run.training, declared.run.model
         assert declared.run.task == task
         assert (training.optimizer, training.lr, training.alpha, training.eps) == ("rmsprop", 1e-3, 0.99, 1e-8)
-        assert (training.clip, training.batch_size, training.updates, training.target) == (1.0, 64, 20_000, None)
+        assert (training.clip, training.batch_size, training.updates, training.target) == (1.0, 64, updates, target)
         assert (training.evaluate_every, training.evaluation_size) == (50, 1000)
         assert (model.hidden_size, model.num_layers, model.tied in (True, None)) == (128, 1, True)
     assert {d.seed for d in EXPERIMENTS[label].runs("paper")} == {0, 1, 2}
@@ -89,6 +92,8 @@ def test_the_desk_answers_what_must_be_shown() -> None:
 def test_time_scales_are_observed_at_a_larger_learning_rate() -> None:
     for budget in BUDGETS:
         assert {d.run.training.lr for d in EXPERIMENTS["fig:adding_timescale"].runs(budget)} == {1e-2}
+    paper = {(d.run.training.updates, d.run.training.target) for d in EXPERIMENTS["fig:adding_timescale"].runs("paper")}
+    assert paper == {(3_000, None)}
 
 
 def test_models_and_seeds_can_be_chosen() -> None:

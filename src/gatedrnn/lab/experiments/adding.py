@@ -12,7 +12,7 @@ _MODELS = ("softsign", "sigmoid", "refine", "fast", "iterated_fast", "chrono", "
 _LSTMS = ("softsign", "sigmoid", "refine", "fast", "chrono")
 _SETTING = "T=5000, H=128, tied LSTM, RMSprop 1e-3 (α 0.99, eps 1e-8), clip 1, fresh batches of 64, 3 seeds."
 _DIFFERENCES = (
-    "the paper does not say how many updates it trains: 20,000 is our choice",
+    "the paper does not say how many updates it trains: our runs end at an MSE of 0.005 or after 10,000",
     "the second bias of each layer is zero and frozen, so that the parameters are the paper's",
     "evaluated every 50 updates on a fixed set of 1,000 sequences; the paper does not say on what it measures",
 )
@@ -22,9 +22,9 @@ ADDING = Grid(
     "adding",
     {
         "paper": Budget(
-            note="T=5000, 20,000 updates, 3 seeds",
+            note="T=5000, each run ends at an MSE of 0.005 or after 10,000 updates, 3 seeds",
             task=Adding(5000),
-            training=Training(lr=1e-3, updates=20_000),
+            training=Training(lr=1e-3, updates=10_000, target=0.005),
             models=variants(_MODELS, hidden_size=128, memory_size=64),
             seeds=3,
         ),
@@ -53,9 +53,9 @@ TIME_SCALES = Grid(
     "adding_timescale",
     {
         "paper": Budget(
-            note="T=5000, lr 1e-2, 20,000 updates, 3 seeds",
+            note="T=5000, lr 1e-2, 3,000 updates, 3 seeds",
             task=Adding(5000),
-            training=Training(lr=1e-2, updates=20_000),
+            training=Training(lr=1e-2, updates=3_000),
             models=variants(_LSTMS, hidden_size=128),
             seeds=3,
         ),
@@ -129,7 +129,8 @@ EXPERIMENTS = (
         seeds=3,
         expected=("fast ends orders of magnitude above the rest", "chrono stays where it began"),
         differences=(
-            *_DIFFERENCES,
+            "the paper does not say how many updates it trains: 3,000 is our choice",
+            *_DIFFERENCES[1:],
             "the text does not list the models of this figure: we take the LSTMs of the main text",
             "the paper draws a tenth of the standard deviation",
         ),
