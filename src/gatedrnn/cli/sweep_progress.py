@@ -16,6 +16,7 @@ _SILENCE = 30.0  # seconds, the longest without a line where there are no bars
 _WORDS = {
     "finished": "finished",
     "target_reached": "reached the target",
+    "stopped_early": "stopped early",
     "budget_spent": "budget spent",
     "diverged": "diverged",
     "failed": "failed",
@@ -58,7 +59,7 @@ def _lines(sweep: Sweep, console: Console) -> Callable[[RunState], None]:
         if said.get(run.name) != run.state:
             line = _line(run)
         elif now - last > _SILENCE:
-            line = f"{run.name}: update {run.update}/{run.run.training.updates}, {_news(run)}"
+            line = f"{run.name}: update {run.update}/{run.updates or '?'}, {_news(run)}"
         else:
             return
         said[run.name], last = run.state, now
@@ -83,8 +84,8 @@ def _bars(sweep: Sweep, console: Console) -> Iterator[Callable[[RunState], None]
         def changed(run: RunState) -> None:
             if run.state == "running":
                 if run.name not in tasks:
-                    tasks[run.name] = bars.add_task(run.name, total=run.run.training.updates, news="")
-                bars.update(tasks[run.name], completed=run.update, news=_news(run))
+                    tasks[run.name] = bars.add_task(run.name, total=None, news="")
+                bars.update(tasks[run.name], completed=run.update, total=run.updates, news=_news(run))
             else:
                 if run.name in tasks:
                     bars.remove_task(tasks.pop(run.name))

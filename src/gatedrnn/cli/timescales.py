@@ -57,7 +57,8 @@ class TimeScales:
         note = read_note(path) if path.suffix == ".safetensors" else None
         if note is not None:
             self._check_against(note["model"], path)
-            return time_scales(load(path)[0].layer)
+            layers = load(path)[0].layers
+            return {prefix + key: v for prefix, layer in layers.items() for key, v in time_scales(layer).items()}
         self._check_given(path)
         assert self.cell is not None
         assert self.forget_gate is not None
@@ -98,7 +99,7 @@ class TimeScales:
 
 def weights_file(path: Path) -> Path:
     """The file itself, or the weights of a checkpoint, or of the last whole checkpoint of a run."""
-    from gatedrnn.lab.records import CHECKPOINTS, last_checkpoint, read_run
+    from gatedrnn.lab.records import CHECKPOINTS, read_run, whole_checkpoints
 
     if path.is_file():
         return path
@@ -106,12 +107,14 @@ def weights_file(path: Path) -> Path:
         return path / "weights.safetensors"
     if not (path / "options.json").is_file():
         raise ValueError(f"{path} is neither a file nor the folder of a run or checkpoint")
-    last, damages = last_checkpoint(path, read_run(path).options["key"])
-    for damage in damages:
-        Console(stderr=True).print(damage, highlight=False, markup=False, soft_wrap=True)
-    if last is None:
+    options = read_run(path).options
+    whole, damaged = whole_checkpoints(path, [options["key"], *options.get("extends", [])])
+    for folder, wrong in damaged.items():
+        text = f"skipped checkpoint {folder.name}: {wrong}"
+        Console(stderr=True).print(text, highlight=False, markup=False, soft_wrap=True)
+    if not whole:
         raise ValueError(f"{path} has no checkpoint yet")
-    return path / CHECKPOINTS / f"{last.update:08d}" / "weights.safetensors"
+    return path / CHECKPOINTS / f"{whole[0].update:08d}" / "weights.safetensors"
 
 
 def _table(spreads: dict[str, dict[str, Any]]) -> Table:

@@ -32,12 +32,12 @@ def shown(run: Run, console: Console | None = None) -> Iterator[ProgressFunction
         return
     columns = (TextColumn("update"), MofNCompleteColumn(), BarColumn(bar_width=24), TextColumn("{task.description}"))
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=run.training.updates)
+        task = bar.add_task("", total=None)
 
         def draw(status: Status) -> None:
             if status.note:
                 _print(bar.console, status.note)
-            bar.update(task, completed=status.update, description=_numbers(status, metric))
+            bar.update(task, completed=status.update, total=status.updates, description=_numbers(status, metric))
 
         yield draw
 
@@ -48,15 +48,22 @@ def summary(record: dict[str, Any], out: Path) -> str:
     how = {
         "finished": f"finished after {record['updates']} updates",
         "target_reached": f"target reached after {record['updates']} updates",
+        "stopped_early": f"stopped early after {record['updates']} updates",
         "budget_spent": f"budget spent after {record['updates']} updates",
         "diverged": f"diverged at update {record['diverged_at']}",
     }[record["outcome"]]
     value = "not finite" if final[metric] is None else f"{final[metric]:.4g}"
-    return f"{how} in {record['seconds']:.1f} s; {metric} {value}; the record is in {out}"
+    told = f"{metric} {value}"
+    if "test" in record:
+        best, test = record["validation"], record["test"]
+        told = f"validation {metric} {best[metric]:.4g} at epoch {best['epoch']:.4g}, test {metric} {test[metric]:.4g}"
+    return f"{how} in {record['seconds']:.1f} s; {told}; the record is in {out}"
 
 
 def _numbers(status: Status, metric: str) -> str:
     parts = []
+    if status.epoch is not None:
+        parts.append(f"epoch {status.epoch:.2f}")
     if status.loss is not None:
         parts.append(f"loss {status.loss:.4g}")
     if status.metrics and status.metrics[metric] is not None:

@@ -94,7 +94,7 @@ EXPERIMENTS = (
             "softsign fails",
         ),
         differences=_DIFFERENCES,
-        grid=ADDING,
+        grids=(ADDING,),
     ),
     Experiment(
         label="fig:adding_runtime",
@@ -116,7 +116,7 @@ EXPERIMENTS = (
             *_DIFFERENCES,
             "the paper's times are of a GPU (Tesla V100S); ours compare only with runs on the same engine and machine",
         ),
-        grid=ADDING,
+        grids=(ADDING,),
     ),
     Experiment(
         label="fig:adding_timescale",
@@ -134,6 +134,6 @@ EXPERIMENTS = (
             "the text does not list the models of this figure: we take the LSTMs of the main text",
             "the paper draws a tenth of the standard deviation",
         ),
-        grid=TIME_SCALES,
+        grids=(TIME_SCALES,),
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from gatedrnn.lab.models import Model
 from gatedrnn.lab.tasks import Task
@@ -64,10 +64,16 @@ class Plan:
 
 @dataclass(frozen=True)
 class Grid:
-    """Runs by budget. Experiments that show the same runs share one grid; its name is that of the runs' folder."""
+    """Runs of one task by budget. Experiments that show the same runs share one grid, and each may show some of its
+    models; its name is that of the runs' folder."""
 
     name: str
     budgets: Mapping[BudgetName, Budget]
+
+    @property
+    def task(self) -> str:
+        """The name of its task."""
+        return self.budgets["paper"].task.name
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,17 @@ class DeclaredRun:
     seed: int
     run: Run
     folder: str
+    #: None for a run that belongs to no grid.
+    grid: str | None = None
+    budget: BudgetName | None = None
+
+    @property
+    def says(self) -> dict[str, Any] | None:
+        """What stands in its options.json, so that a report recognises it; None for one that belongs to no grid."""
+        if self.grid is None:
+            return None
+        task, model, seed = self.run.task.name, self.model_name, self.seed
+        return {"grid": self.grid, "budget": self.budget, "task": task, "model": model, "seed": seed}
 
 
 @dataclass(frozen=True)
@@ -91,7 +108,7 @@ class PaperValue:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of the paper by its label. Exactly one of grid, plans and theory says where it comes from."""
+    """A table or figure of the paper by its label. One of grids, plans and theory says where it comes from."""
 
     label: str
     title: str
@@ -112,7 +129,10 @@ class Experiment:
     expected: tuple[str, ...] = ()
     #: Where our setting is, or may be, another one than the paper's.
     differences: tuple[str, ...] = ()
-    grid: Grid | None = None
+    #: One for each of its tasks.
+    grids: tuple[Grid, ...] = ()
+    #: The models that it shows, in the paper's order; all of the grids where it is empty.
+    shown: tuple[str, ...] = ()
     #: By task and budget, for an item that waits for its task; ``pending`` says so.
     plans: Mapping[str, Mapping[BudgetName, Plan]] = field(default_factory=dict)
     pending: str | None = None
@@ -122,36 +142,51 @@ class Experiment:
     @property
     def models(self) -> tuple[str, ...]:
         """The names of its models, in the paper's order."""
-        if self.grid is not None:
-            return tuple(variant.name for variant in self.grid.budgets["paper"].models)
-        return tuple(dict.fromkeys(v.name for plans in self.plans.values() for v in plans["paper"].models))
+        if self.shown:
+            return self.shown
+        found = [v.name for grid in self.grids for v in grid.budgets["paper"].models]
+        found += [v.name for plans in self.plans.values() for v in plans["paper"].models]
+        return tuple(dict.fromkeys(found))
 
     @property
-    def budgets(self) -> Mapping[BudgetName, Budget]:
-        """Its runnable budgets by name; empty where there is nothing to run."""
-        return self.grid.budgets if self.grid is not None else {}
+    def notes(self) -> Mapping[BudgetName, str]:
+        """What each of its runnable budgets is, in words; empty where there is nothing to run."""
+        if len(self.grids) == 1:
+            return {name: budget.note for name, budget in self.grids[0].budgets.items()}
+        return {
+            name: "; ".join(f"{grid.task}: {grid.budgets[name].note}" for grid in self.grids)
+            for name in (self.grids[0].budgets if self.grids else ())
+        }
 
     def runs(
-        self, budget: BudgetName, models: Collection[str] | None = None, seeds: Collection[int] | None = None
+        self,
+        budget: BudgetName,
+        models: Collection[str] | None = None,
+        seeds: Collection[int] | None = None,
+        tasks: Collection[str] | None = None,
     ) -> list[DeclaredRun]:
-        """Its runs at this budget, those of some models and seeds alone if these are given.
+        """Its runs at this budget, those of some models, seeds and tasks alone if these are given.
 
         Raises NotRunnableError with the reason where there is nothing to run.
         """
         if self.theory:
             raise NotRunnableError(f"{self.label} needs no training: gatedrnn theory --out DIR makes it")
-        if self.grid is None:
+        if not self.grids:
             raise NotRunnableError(f"{self.label} cannot be run yet: {self.pending}")
         return [
             declared
-            for declared in declared_runs(self.grid, budget)
-            if (models is None or declared.model_name in models) and (seeds is None or declared.seed in seeds)
+            for grid in self.grids
+            if tasks is None or grid.task in tasks
+            for declared in declared_runs(grid, budget)
+            if declared.model_name in (self.models if models is None else models)
+            and (seeds is None or declared.seed in seeds)
         ]
 
 
 def declared_runs(grid: Grid, budget: BudgetName) -> list[DeclaredRun]:
     """All runs of a grid at one budget: model by model, seed by seed."""
-    return runs_of(grid.budgets[budget], f"{grid.name}/{budget}")
+    runs = runs_of(grid.budgets[budget], f"{grid.name}/{budget}")
+    return [dataclasses.replace(run, grid=grid.name, budget=budget) for run in runs]
 
 
 def runs_of(size: Budget, place: str) -> list[DeclaredRun]:

@@ -60,7 +60,7 @@ def _experiment(label: str, title: str, view: View) -> Experiment:
             "the second bias of each layer is zero and frozen, so that the parameters are the paper's",
             "evaluated every 50 updates on a fixed set of 1,000 sequences; the paper does not say on what it measures",
         ),
-        grid=COPY,
+        grids=(COPY,),
     )
 
 

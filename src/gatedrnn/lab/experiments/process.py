@@ -24,6 +24,7 @@ class Message:
     """News of a run: how far it is; or, as the last message, its record or why there is none."""
 
     update: int | None = None
+    updates: int | None = None
     value: float | None = None
     rate: float | None = None
     note: str | None = None
@@ -39,7 +40,14 @@ class Message:
 class RunProcess:
     """Trains a run with its number of threads. ``send`` gets its messages, from another thread; the last one always."""
 
-    def __init__(self, run: Run, folder: Path, log: Path, send: Callable[[Message], None]) -> None:
+    def __init__(
+        self,
+        run: Run,
+        folder: Path,
+        log: Path,
+        send: Callable[[Message], None],
+        declared: dict[str, Any] | None = None,
+    ) -> None:
         self._log, self._send = log, send
         threads = str(run.training.threads)
         with open(log, "ab") as errors:
@@ -51,7 +59,7 @@ class RunProcess:
                 env={**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads},
                 start_new_session=True,  # Ctrl-C is for the sweep, which then ends its processes
             )
-        self._give(json.dumps({"run": run.as_json(), "out": str(folder)}) + "\n")
+        self._give(json.dumps({"run": run.as_json(), "out": str(folder), "declared": declared}) + "\n")
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 

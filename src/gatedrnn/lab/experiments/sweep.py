@@ -13,12 +13,9 @@ from typing import Any
 
 from gatedrnn.lab.experiments.base import DeclaredRun
 from gatedrnn.lab.experiments.process import Message, RunProcess
+from gatedrnn.lab.records import OPTIONS_FILE
 from gatedrnn.lab.training import RefusedError, Run
 from gatedrnn.lab.training.folder import begun_run, ended_record
-
-_OPTIONS_FILE = "options.json"
-# How long a step takes beside that of a tied LSTM on the same machine, roughly: the NRU runs on the reference engine.
-_SLOWER = {"nru": 10.0, "refine": 1.3, "janet": 0.7}
 
 
 @dataclass
@@ -31,6 +28,8 @@ class RunState:
     name: str
     run: Run
     folder: Path
+    #: Which run of which experiment it is.
+    declared: dict[str, Any] | None = None
     state: str = "waiting"
     #: Whether it ended in an earlier sweep.
     before: bool = False
@@ -42,8 +41,9 @@ class RunState:
     seconds: float | None = None
     #: Why it failed.
     reason: str | None = None
-    #: At which update this sweep took it up; None before the first news.
+    #: At which update this sweep took it up, and how many there are to make; None before the first news.
     first_update: int | None = None
+    updates: int | None = None
 
     @property
     def threads(self) -> int:
@@ -57,10 +57,10 @@ class RunState:
 
     @property
     def cost(self) -> float:
-        """Its length, in steps of a tied LSTM."""
-        model, training = self.run.model, self.run.training
-        slower = _SLOWER.get(model.cell, 1.0) * _SLOWER.get(model.forget_gate or "", 1.0)
-        return self.run.task.steps * training.updates * training.batch_size * model.hidden_size * slower
+        """How long it takes beside the others, roughly. The runs of a sweep have their lengths in one unit."""
+        training = self.run.training
+        length = training.epochs if training.updates is None else training.updates * training.batch_size
+        return self.run.task.steps * self.run.model.cost * (length or 1)
 
     def take_record(self, record: dict[str, Any]) -> None:
         """The outcome and the last numbers."""
@@ -83,7 +83,7 @@ class Sweep:
         self.jobs, self.cores = jobs, cores or cores_here()
         if not 1 <= jobs <= self.cores:
             raise ValueError(f"jobs must be at least 1 and at most the {self.cores} cores of this machine, got {jobs}")
-        if (out / _OPTIONS_FILE).exists():
+        if (out / OPTIONS_FILE).exists():
             raise RefusedError(f"{out} holds a single run: choose another folder for the sweep")
         threads = max(1, self.cores // jobs)
         self.runs = [_state(declared, out, threads) for declared in runs]
@@ -108,7 +108,9 @@ class Sweep:
                     # A run that was begun with more threads keeps them, and then has the cores for itself.
                     if len(running) < self.jobs and (not running or used + run.threads <= self.cores):
                         waiting.remove(run)
-                        running[run.name] = RunProcess(run.run, run.folder, run.log, _sender(messages, run))
+                        running[run.name] = RunProcess(
+                            run.run, run.folder, run.log, _sender(messages, run), run.declared
+                        )
                         used += run.threads
                         run.state = "running"
                         changed(run)
@@ -127,11 +129,12 @@ class Sweep:
         """An estimate from the pace so far; None before there is one. Runs that end at a target end sooner."""
         done = left = 0.0
         for run in self.runs:
-            a_update = run.cost / run.run.training.updates
-            if run.first_update is not None:
-                done += a_update * (run.update - run.first_update)
+            share = first = 0.0
+            if run.updates is not None and run.first_update is not None:
+                share, first = run.update / run.updates, run.first_update / run.updates
+            done += run.cost * (share - first)
             if run.state in ("waiting", "running"):
-                left += a_update * (run.run.training.updates - run.update)
+                left += run.cost * (1.0 - share)
         return left * (time.monotonic() - self._begin) / done if done else None
 
 
@@ -148,11 +151,11 @@ def _state(declared: DeclaredRun, out: Path, threads: int) -> RunState:
     except RefusedError:
         raise
     except ValueError as damage:
-        return RunState(declared.folder, declared.run, folder, "failed", reason=str(damage))
+        return RunState(declared.folder, declared.run, folder, declared.says, "failed", reason=str(damage))
     if begun is not None:
-        threads = begun.training.threads or threads
+        threads = begun.threads or threads
     run = dataclasses.replace(declared.run, training=dataclasses.replace(declared.run.training, threads=threads))
-    state = RunState(declared.folder, run, folder)
+    state = RunState(declared.folder, run, folder, declared.says)
     if record is not None:
         state.take_record(record)
         state.before = True
@@ -168,7 +171,7 @@ def _take(run: RunState, message: Message) -> None:
     if message.update is not None:
         if run.first_update is None:
             run.first_update = message.update
-        run.update, run.value, run.rate = message.update, message.value, message.rate
+        run.update, run.updates, run.value, run.rate = message.update, message.updates, message.value, message.rate
     if message.record is not None:
         run.take_record(message.record)
     if message.failed is not None:

@@ -28,7 +28,7 @@ def main() -> int:
     threading.Thread(target=_end_with_the_sweep, daemon=True).start()
     try:
         run = Run.from_json(job["run"])
-        record = train(run, job["out"], _reporter(channel, run.task.metric))
+        record = train(run, job["out"], _reporter(channel, run.task.metric), job["declared"])
     except (ValueError, OSError) as wrong:  # what users can understand and mend
         _send(channel, failed=_one_line(str(wrong)))
         return 1
@@ -51,7 +51,14 @@ def _reporter(channel: TextIO, metric: str) -> Any:
             return
         sent = now
         value = status.metrics[metric] if status.metrics else None
-        _send(channel, update=status.update, value=value, rate=status.updates_a_second, note=status.note)
+        _send(
+            channel,
+            update=status.update,
+            updates=status.updates,
+            value=value,
+            rate=status.updates_a_second,
+            note=status.note,
+        )
 
     return report
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from gatedrnn.lab.models.base import Carry, ModelOptions, Network, Result, Sizes
 from gatedrnn.lab.models.foreign import layers_in, read_tensors
-from gatedrnn.lab.models.network import Network, build
+from gatedrnn.lab.models.network import LayerAndHead
 from gatedrnn.lab.models.options import Model
+from gatedrnn.lab.models.registry import MODELS
 from gatedrnn.lab.models.statistics import gate_spread, spread, time_scale_spread
 from gatedrnn.lab.models.weights import load, read_note, weights_bytes
 
 __all__ = [
+    "MODELS",
+    "Carry",
+    "LayerAndHead",
     "Model",
+    "ModelOptions",
     "Network",
-    "build",
+    "Result",
+    "Sizes",
     "gate_spread",
     "layers_in",
     "load",

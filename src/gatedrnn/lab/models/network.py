@@ -1,47 +1,65 @@
-"""The module that is trained: a recurrent layer and a linear head on its last outputs."""
+"""The module that is trained: a recurrent layer and a head on its last outputs."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor, nn
 
-from gatedrnn.inits import ForgetInit
-from gatedrnn.lab.models.options import Model
+from gatedrnn.lab.models.base import Carry, Network, Result, Sizes
 from gatedrnn.layers import RecurrentLayer
 
-# Their authors say how all of their parameters start.
-_OWN_BIASES = ("fastgrnn", "nru")
 
+class LayerAndHead(Network):
+    """head(output of the layer at the last steps): (T, B, I) to (last, B, O).
 
-class Network(nn.Module):
-    """head(output of the layer at the last ``last`` steps): (T, B, I) to (last, B, O)."""
+    The head is linear, or two linear layers with a ReLU and ``head_size`` values between them.
+    """
 
-    def __init__(self, layer: RecurrentLayer, output_size: int, last: int) -> None:
+    def __init__(self, layer: RecurrentLayer, sizes: Sizes, head_size: int | None) -> None:
         super().__init__()
         self.layer = layer
-        self.head = nn.Linear(layer.hidden_size, output_size)
-        self.last = last
+        self.sizes = sizes
+        width = layer.hidden_size
+        self.head: nn.Module
+        if head_size is None:
+            self.head = nn.Linear(width, sizes.output_size)
+        else:
+            self.head = nn.Sequential(nn.Linear(width, head_size), nn.ReLU(), nn.Linear(head_size, sizes.output_size))
 
-    def forward(self, x: Tensor) -> Tensor:
-        output, _ = self.layer(x)
-        return self.head(output[-self.last :])  # type: ignore[no-any-return]
+    @property
+    def layers(self) -> Mapping[str, RecurrentLayer]:
+        return {"": self.layer}
+
+    def forward(self, x: Tensor, carry: Carry = None, lengths: Tensor | None = None) -> Result:
+        state = carry if carry is None or len(carry) > 1 else carry[0]
+        output, state = self.layer(x, state, lengths=lengths)
+        last = _last_steps(output, self.sizes.last, lengths)
+        return Result(self.head(last), state if isinstance(state, tuple) else (state,))
 
 
-def build(model: Model, input_size: int, output_size: int, last: int, t_max: float) -> Network:
-    """Layer and head with freshly drawn parameters; torch's generator is what they are drawn from."""
-    layer = model.layer(input_size, t_max)
-    if model.cell not in _OWN_BIASES:
-        _zero_other_biases(layer, layer.forget_init)
-    if not model.trainable_bias_hh:
-        for name, parameter in layer.named_parameters():
-            if name.startswith("bias_hh"):
-                parameter.requires_grad_(False)
-    return Network(layer, output_size, last)
+def _last_steps(output: Tensor, last: int | None, lengths: Tensor | None) -> Tensor:
+    """The last steps of each row (T, B, H), which end at its length."""
+    if last is None:
+        return output
+    if lengths is None:
+        return output[-last:]
+    steps = lengths.to(output.device) + torch.arange(-last, 0, device=output.device).unsqueeze(-1)
+    return output.gather(0, steps.unsqueeze(-1).expand(-1, -1, output.shape[-1]))
+
+
+def freeze_second_bias(layer: RecurrentLayer) -> None:
+    """It stays what it is: two summed trainable biases would move twice as far."""
+    for name, parameter in layer.named_parameters():
+        if name.startswith("bias_hh"):
+            parameter.requires_grad_(False)
 
 
 @torch.no_grad()
-def _zero_other_biases(layer: RecurrentLayer, init: ForgetInit | None) -> None:
+def zero_other_biases(layer: RecurrentLayer) -> None:
     """All biases but those that the initialiser sets."""
+    init = layer.forget_init
     for weights in layer.weights_by_layer().values():
         set_by_init = [bias for biases in layer.cell.forget_biases(weights) for bias in biases]
         if init is not None and init.sets_input:

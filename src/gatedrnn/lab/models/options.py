@@ -9,6 +9,9 @@ from typing import Any
 import torch
 
 from gatedrnn import gates, inits, layers
+from gatedrnn.lab.fields import added
+from gatedrnn.lab.models.base import ModelOptions, Sizes
+from gatedrnn.lab.models.network import LayerAndHead, freeze_second_bias, zero_other_biases
 
 # The options that only some cells have, with their defaults there.
 _DEFAULTS: dict[str, bool | str | int] = {
@@ -20,6 +23,10 @@ _DEFAULTS: dict[str, bool | str | int] = {
 }
 _UNGATED = ("nru",)
 _WITHOUT_BIAS_HH = ("nru", "minimal_rnn", "fastgrnn")
+# Their authors say how all of their parameters start.
+_OWN_BIASES = ("fastgrnn", "nru")
+# How long a step takes beside that of a tied LSTM on the same machine, roughly: the NRU runs on the reference engine.
+_SLOWER = {"nru": 10.0, "refine": 1.3, "janet": 0.7}
 
 
 def cells_with(option: str) -> list[str]:
@@ -33,8 +40,8 @@ def cells_with(option: str) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Model:
-    """A recurrent layer and a linear head.
+class Model(ModelOptions):
+    """A recurrent layer and a head.
 
     The weights are drawn from U(±1/√H) and the biases are zero but the forget bias; FastGRNN and NRU start as their
     authors wrote. An option that only some cells have is, where it is not given, filled in for these cells; for the
@@ -64,6 +71,11 @@ class Model:
     """auto, cpu or reference: what runs the loop over time."""
     recompute: bool = False
     """Keep less for the backward pass and compute it a second time: less memory, more time."""
+    head_size: int | None = added(None, neutral=None)
+    """Width of a second output layer, with a ReLU, between the recurrent layer and the output. Default: one linear
+    output layer."""
+
+    kind = "recurrent"
 
     def __post_init__(self) -> None:
         for option, default in _DEFAULTS.items():
@@ -76,9 +88,10 @@ class Model:
     def check(self) -> None:
         """Raise ValueError that begins with the option's name and says what is allowed."""
         _check_known("cell", self.cell, layers.LAYERS)
-        for option in ("hidden_size", "num_layers"):
-            if getattr(self, option) < 1:
-                raise ValueError(f"{option} must be at least 1, got {getattr(self, option)}")
+        for option in ("hidden_size", "num_layers", "head_size"):
+            value = getattr(self, option)
+            if value is not None and value < 1:
+                raise ValueError(f"{option} must be at least 1, got {value}")
         for option in (*_DEFAULTS, "trainable_bias_hh"):
             value, having = getattr(self, option), cells_with(option)
             if value not in (None, False) and self.cell not in having:
@@ -93,6 +106,22 @@ class Model:
                     f"hidden_size must be at least {smallest} for {self.forget_init} biases, got {self.hidden_size}"
                 )
         self.layer(1, t_max=3.0, device="meta")  # the layer's own checks: engine, memory_size and heads
+
+    @property
+    def cost(self) -> float:
+        return self.hidden_size * _SLOWER.get(self.cell, 1.0) * _SLOWER.get(self.forget_gate or "", 1.0)
+
+    @property
+    def needs_t_max(self) -> bool:
+        return self.forget_init == "chrono"
+
+    def build(self, sizes: Sizes) -> LayerAndHead:
+        layer = self.layer(sizes.input_size, sizes.t_max)
+        if self.cell not in _OWN_BIASES:
+            zero_other_biases(layer)
+        if not self.trainable_bias_hh:
+            freeze_second_bias(layer)
+        return LayerAndHead(layer, sizes, self.head_size)
 
     def layer(self, input_size: int, t_max: float, device: torch.device | str | None = None) -> layers.RecurrentLayer:
         """The recurrent layer, its parameters as the library draws them. ``t_max`` is for chrono initialisation."""

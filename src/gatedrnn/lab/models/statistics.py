@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from gatedrnn.lab.models.base import Network
 from gatedrnn.layers import RecurrentLayer, time_scales
 
 _QUANTILES = ("0.05", "0.25", "0.5", "0.75", "0.95")
@@ -25,20 +27,49 @@ def spread(values: Tensor) -> dict[str, Any]:
     }
 
 
-def time_scale_spread(layer: RecurrentLayer) -> dict[str, dict[str, Any]] | None:
-    """The spread of −1/log φ(b) over the units of each layer; None for a cell without a forget gate."""
-    if not layer.cell.takes_gate:
-        return None
-    return {key: spread(scales) for key, scales in time_scales(layer).items()}
+def time_scale_spread(network: Network) -> dict[str, dict[str, Any]]:
+    """The spread of −1/log φ(b) over the units of each layer; empty for cells without a forget gate."""
+    return {
+        prefix + key: spread(scales)
+        for prefix, layer in network.layers.items()
+        if layer.cell.takes_gate
+        for key, scales in time_scales(layer).items()
+    }
 
 
 @torch.no_grad()
-def gate_spread(layer: RecurrentLayer, x: Tensor) -> dict[str, dict[str, Any]] | None:
-    """The spread of each gate's values over units, steps and some of the sequences x (T, B, I), for each layer."""
-    if not layer.cell.takes_gate:
-        return None
-    rows = max(1, _MOST_VALUES // (x.shape[0] * layer.hidden_size * layer.num_layers))
-    collected = layer(x[:, :rows], return_states="gates")[2]
-    names = [name for name in ("forget", "input", "output") if name in collected]
-    keys = list(layer.weights_by_layer())
-    return {key: {name: spread(collected[name][index]) for name in names} for index, key in enumerate(keys)}
+def gate_spread(network: Network, x: Tensor, lengths: Tensor | None = None) -> dict[str, dict[str, Any]]:
+    """The spread of each gate's values over units, steps and some of the sequences x, for each layer with gates."""
+    gated = {prefix: layer for prefix, layer in network.layers.items() if layer.cell.takes_gate}
+    if not gated:
+        return {}
+    widest = max(layer.hidden_size * layer.num_layers for layer in gated.values())
+    rows = max(1, _MOST_VALUES // (x.shape[0] * widest))
+    x, lengths = x[:, :rows], None if lengths is None else lengths[:rows]
+    within = slice(None) if lengths is None else torch.arange(len(x)).unsqueeze(-1) < lengths.cpu()
+    found = {}
+    for prefix, given in _inputs_of(network, gated, x, lengths).items():
+        layer = gated[prefix]
+        collected = layer(given, lengths=lengths, return_states="gates")[2]
+        names = [name for name in ("forget", "input", "output") if name in collected]
+        for index, key in enumerate(layer.weights_by_layer()):
+            found[prefix + key] = {name: spread(collected[name][index].cpu()[within]) for name in names}
+    return found
+
+
+def _inputs_of(
+    network: Network, gated: Mapping[str, RecurrentLayer], x: Tensor, lengths: Tensor | None
+) -> dict[str, Tensor]:
+    """What reaches each layer when the network reads x."""
+    seen: dict[str, Tensor] = {}
+
+    def note(prefix: str) -> Any:
+        return lambda layer, arguments: seen.__setitem__(prefix, arguments[0])
+
+    hooks = [layer.register_forward_pre_hook(note(prefix)) for prefix, layer in gated.items()]
+    try:
+        network(x, None, lengths)
+    finally:
+        for hook in hooks:
+            hook.remove()
+    return seen

@@ -10,23 +10,19 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save
 
-from gatedrnn.lab.models.network import Network, build
+from gatedrnn.lab.fields import made, plain
+from gatedrnn.lab.models.base import ModelOptions, Network, Sizes
 from gatedrnn.lab.models.options import Model
+from gatedrnn.lab.models.registry import MODELS
 
 SCHEMA = 1
 # One entry, because safetensors keeps no order among several: the same weights are then the same bytes.
 _ENTRY = "gatedrnn"
 
 
-def weights_bytes(network: Network, model: Model) -> bytes:
+def weights_bytes(network: Network, model: ModelOptions) -> bytes:
     """The network as the content of a safetensors file that says what model it is."""
-    note = {
-        "schema": SCHEMA,
-        "model": dataclasses.asdict(model),
-        "input_size": network.layer.input_size,
-        "output_size": network.head.out_features,
-        "last": network.last,
-    }
+    note = {"schema": SCHEMA, "kind": model.kind, "model": plain(model), **dataclasses.asdict(network.sizes)}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in network.state_dict().items()}
     return save(tensors, metadata={_ENTRY: json.dumps(note)})
 
@@ -49,12 +45,13 @@ def read_note(path: Path) -> dict[str, Any] | None:
     return note
 
 
-def load(path: Path) -> tuple[Network, Model]:
+def load(path: Path) -> tuple[Network, ModelOptions]:
     """The network of a file that :func:`weights_bytes` made."""
     note = read_note(path)
     if note is None:
         raise ValueError(f"{path} does not say what model it belongs to")
-    model = Model(**note["model"])
-    network = build(model, note["input_size"], note["output_size"], note["last"], t_max=3.0)
+    model: ModelOptions = made(MODELS[note.get("kind", Model.kind)], note["model"])
+    # Files of the first version do not say t_max, which matters for freshly drawn weights only.
+    network = model.build(Sizes(note["input_size"], note["output_size"], note["last"], note.get("t_max", 3.0)))
     network.load_state_dict(load_file(path))
     return network, model

@@ -6,17 +6,22 @@ import hashlib
 import json
 import os
 import shutil
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gatedrnn.lab.records.files import finite, sync_folder, write_through
-from gatedrnn.lab.records.run import SCHEMA, check_schema, read_json
+from gatedrnn.lab.records.run import SCHEMA, SchemaError, check_schema, read_json
 
 CHECKPOINTS = "checkpoints"
 CHECKPOINT_KIND = "gatedrnn checkpoint"
 _NOTE = "checkpoint.json"
 _KEPT = 2  # the last one, and the one before it should that be damaged
+
+
+class ForeignError(ValueError):
+    """A checkpoint that belongs to another run."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +34,10 @@ class Checkpoint:
 
 
 def write_checkpoint(run_folder: Path, update: int, note: dict[str, Any], files: dict[str, bytes]) -> None:
-    """Put the checkpoint down whole, then remove all but the last two."""
+    """Put the checkpoint down whole, then remove all but the last two.
+
+    There must be none of a later update: what was found damaged is moved aside before a run continues.
+    """
     place = run_folder / CHECKPOINTS
     place.mkdir(exist_ok=True)
     final, temporary = place / f"{update:08d}", place / f".{update:08d}.{os.getpid()}.tmp"
@@ -42,7 +50,7 @@ def write_checkpoint(run_folder: Path, update: int, note: dict[str, Any], files:
             write_through(temporary / name, content)
         write_through(temporary / _NOTE, json.dumps(described, indent=1, ensure_ascii=False).encode())
         sync_folder(temporary)
-        if final.exists():  # a damaged one, which another attempt has passed by
+        if final.exists():  # of the same update, from before the run was continued
             shutil.rmtree(final)
         os.rename(temporary, final)
     finally:
@@ -52,38 +60,53 @@ def write_checkpoint(run_folder: Path, update: int, note: dict[str, Any], files:
         shutil.rmtree(old)
 
 
-def last_checkpoint(run_folder: Path, key: str) -> tuple[Checkpoint | None, list[str]]:
-    """The last checkpoint of the run with this key that is whole, and why those after it are not."""
-    damages: list[str] = []
+def whole_checkpoints(run_folder: Path, keys: Collection[str]) -> tuple[list[Checkpoint], dict[Path, str]]:
+    """The checkpoints that are whole, the last one first, and the damaged ones with what is wrong. Nothing is changed.
+
+    Raises ForeignError for one that is whole and has none of these keys, and SchemaError for one of another format.
+    """
+    whole: list[Checkpoint] = []
+    damaged: dict[Path, str] = {}
     for folder in reversed(_folders(run_folder)):
         try:
-            return read_checkpoint(folder, key), damages
+            whole.append(read_checkpoint(folder, keys))
+        except (ForeignError, SchemaError):
+            raise
         except (OSError, ValueError) as wrong:
-            damages.append(f"checkpoint {folder.name} was passed by: {wrong}")
-    return None, damages
+            damaged[folder] = str(wrong)
+    return whole, damaged
 
 
-def read_checkpoint(folder: Path, key: str | None = None) -> Checkpoint:
-    """Raises ValueError where anything is not as it was written, or the key is another one."""
+def read_checkpoint(folder: Path, keys: Collection[str] | None = None) -> Checkpoint:
+    """Raises ValueError where anything is not as it was written, ForeignError where its key is not one of these."""
     note = read_json(folder / _NOTE)
     check_schema(note, CHECKPOINT_KIND, folder / _NOTE)
     if note.get("sha256_of_this") != _checksum_of_note(note):
-        raise ValueError(f"{folder / _NOTE} is damaged: its checksum is another one")
-    if key is not None and note["key"] != key:
-        raise ValueError(f"{folder} belongs to another run")
+        raise ValueError(f"{folder / _NOTE}: checksum mismatch")
+    if keys is not None and note["key"] not in keys:
+        raise ForeignError(f"{folder} belongs to another run")
     files = {}
     for name, checksum in note["sha256"].items():
         files[name] = (folder / name).read_bytes()
         if _checksum(files[name]) != checksum:
-            raise ValueError(f"{folder / name} is damaged: its checksum is another one")
+            raise ValueError(f"{folder / name}: checksum mismatch")
     return Checkpoint(note["update"], note, files)
+
+
+def move_aside(path: Path) -> Path:
+    """Rename what is damaged to a free name beside it, where nothing looks for it; the new path."""
+    number = 1
+    while (aside := path.with_name(f"damaged-{path.name}-{number}")).exists():
+        number += 1
+    os.rename(path, aside)
+    return aside
 
 
 def remove_leftovers(run_folder: Path) -> None:
     """What a killed process has left under temporary names."""
     for folder in (run_folder, run_folder / CHECKPOINTS):
         for path in folder.glob(".*.tmp"):
-            if path.is_dir():
+            if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
             else:
                 path.unlink()

@@ -34,8 +34,9 @@ def write_through(path: Path, content: bytes) -> None:
 
 
 def append(path: Path, text: str) -> None:
-    """Add to the end and hand it to the system at once, so that a killed process loses nothing."""
-    with open(path, "ab") as file:
+    """Add to the end and hand it to the system at once, so that a killed process loses nothing. No link is followed."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    with open(descriptor, "ab") as file:
         file.write(text.encode())
 
 

@@ -19,6 +19,10 @@ METRICS_FILE = "metrics.jsonl"
 RECORD_FILE = "record.json"
 
 
+class SchemaError(ValueError):
+    """A file of another kind, or of a version of the format that is not known here."""
+
+
 @dataclass(frozen=True)
 class RunRecord:
     """One run folder. ``record`` is None as long as the run has not ended."""
@@ -65,12 +69,12 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def check_schema(value: dict[str, Any], kind: str, path: Path | None = None) -> None:
-    """Raise ValueError where the value is of another kind, or of a version that is not known here."""
+    """Raise SchemaError where the value is of another kind, or of a version that is not known here."""
     where = f"{path}: " if path else ""
     if value.get("kind") != kind:
-        raise ValueError(f"{where}expected a {kind!r}, got {value.get('kind')!r}")
+        raise SchemaError(f"{where}expected a {kind!r}, got {value.get('kind')!r}")
     if value.get("schema") != SCHEMA:
-        raise ValueError(
+        raise SchemaError(
             f"{where}written in version {value.get('schema')!r} of the format; this gatedrnn reads version {SCHEMA}"
         )
 

@@ -49,9 +49,9 @@ def item_of(experiment: Experiment) -> Item:
         threshold=experiment.threshold,
         declared={
             budget: {one.run.key(): (one.model_name, one.seed) for one in experiment.runs(budget)}
-            for budget in experiment.budgets
+            for budget in experiment.notes
         },
-        notes={budget: size.note for budget, size in experiment.budgets.items()},
+        notes={**experiment.notes},
         setting=experiment.setting,
         expected=experiment.expected,
         columns=experiment.columns,

@@ -3,10 +3,27 @@
 from __future__ import annotations
 
 from gatedrnn.lab.tasks.adding import Adding
-from gatedrnn.lab.tasks.base import Task
+from gatedrnn.lab.tasks.base import FreshTask, Task
+from gatedrnn.lab.tasks.classification import class_loss, class_measures
 from gatedrnn.lab.tasks.copy import Copy
+from gatedrnn.lab.tasks.streams import Batch, Drawn, Epochs, Fresh, Samples, Split, Stream
 
 #: The tasks by name.
 TASKS: dict[str, type[Task]] = {"adding": Adding, "copy": Copy}
 
-__all__ = ["TASKS", "Adding", "Copy", "Task"]
+__all__ = [
+    "TASKS",
+    "Adding",
+    "Batch",
+    "Copy",
+    "Drawn",
+    "Epochs",
+    "Fresh",
+    "FreshTask",
+    "Samples",
+    "Split",
+    "Stream",
+    "Task",
+    "class_loss",
+    "class_measures",
+]

@@ -8,11 +8,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from gatedrnn.lab.tasks.base import Task, check_length
+from gatedrnn.lab.tasks.base import FreshTask, check_length
+from gatedrnn.lab.tasks.streams import Batch
 
 
 @dataclass(frozen=True)
-class Adding(Task):
+class Adding(FreshTask):
     """Add the two marked numbers of a sequence.
 
     The input holds numbers from U(0, 1) and a marker, which is 1 at one step of each half and 0 elsewhere. The target,
@@ -28,6 +29,7 @@ class Adding(Task):
     last = 1
     metric = "mse"
     lower_is_better = True
+    metric_scale = "log"
 
     @property
     def steps(self) -> int:
@@ -40,7 +42,7 @@ class Adding(Task):
     def check(self) -> None:
         check_length(self.length)
 
-    def batch(self, size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def batch(self, size: int, generator: torch.Generator) -> Batch:
         """Input (T, B, 2): the numbers and the marker. Target (1, B, 1)."""
         half, rows = self.length // 2, torch.arange(size)
         values = torch.rand(self.length, size, generator=generator)
@@ -49,11 +51,11 @@ class Adding(Task):
         markers = torch.zeros(self.length, size)
         markers[first, rows] = markers[second, rows] = 1.0
         target = values[first, rows] + values[second, rows]
-        return torch.stack([values, markers], -1), target[None, :, None]
+        return Batch(torch.stack([values, markers], -1), target[None, :, None])
 
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(output, target)
 
-    def measure(self, output: Tensor, target: Tensor) -> dict[str, float]:
-        error = float(self.loss(output, target))
-        return {"loss": error, "mse": error}
+    def measure(self, output: Tensor, target: Tensor) -> dict[str, Tensor]:
+        errors = F.mse_loss(output, target, reduction="none")
+        return {"loss": errors, "mse": errors}

@@ -1,33 +1,55 @@
-"""What a task is: fresh batches from a generator, a loss, and what is measured."""
+"""What a task is: a stream of batches for training, splits for evaluation, a loss, and what is measured."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import ClassVar
 
 import torch
 from torch import Tensor
 
+from gatedrnn.lab.tasks.streams import Batch, Drawn, Fresh, Split, Stream
+
+#: The evaluation set of fresh sequences is the same for every run: its seed is nobody's. (The generator looks at 32
+#: bits of it.)
+EVALUATION_SEED = 2**32 - 1
+
 
 class Task(ABC):
     """A task never sees a model. Tasks are frozen dataclasses; their fields are the options.
 
-    The head of a model is applied to the last ``last`` outputs of its layer, which gives (last, B, output_size).
+    A task with data opens it once, when one of its properties or methods first needs it.
     """
 
     name: ClassVar[str]
-    input_size: ClassVar[int]
-    output_size: ClassVar[int]
-    #: How many of the last steps the head reads.
-    last: ClassVar[int]
-    #: What is measured besides the loss, and whether less of it is better.
+    #: What is measured besides the loss, whether less of it is better, its unit, and the axis that shows it best.
     metric: ClassVar[str]
     lower_is_better: ClassVar[bool]
+    metric_unit: ClassVar[str] = ""
+    metric_scale: ClassVar[str] = "linear"
+    #: Whether it draws fresh batches without end, so that there are no epochs.
+    endless: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def input_size(self) -> int:
+        """Features of the input at a step."""
+
+    @property
+    @abstractmethod
+    def output_size(self) -> int:
+        """Values that the head puts out at a step."""
+
+    @property
+    @abstractmethod
+    def last(self) -> int | None:
+        """How many of the last steps the head reads; None for all."""
 
     @property
     @abstractmethod
     def steps(self) -> int:
-        """The length T of an input."""
+        """The length T of an input, the longest where they vary."""
 
     @property
     @abstractmethod
@@ -36,19 +58,47 @@ class Task(ABC):
 
     @abstractmethod
     def check(self) -> None:
-        """Raise ValueError that begins with the option's name and says what is allowed."""
+        """Raise ValueError that begins with the option's name and says what is allowed. Data is not opened."""
 
     @abstractmethod
-    def batch(self, size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-        """A fresh batch from the generator: input (T, B, input_size) and target."""
+    def stream(self, batch_size: int, seed: int) -> Stream:
+        """The batches for training."""
+
+    @abstractmethod
+    def splits(self, size: int | None) -> Mapping[str, Split]:
+        """What it is evaluated on: "validation", and "test" if there is one.
+
+        ``size`` is for tasks that draw their evaluation set: the number of its sequences.
+        """
 
     @abstractmethod
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         """The mean loss of the head's output (last, B, output_size)."""
 
     @abstractmethod
-    def measure(self, output: Tensor, target: Tensor) -> dict[str, float]:
-        """The loss and the metric by their names."""
+    def measure(self, output: Tensor, target: Tensor) -> dict[str, Tensor]:
+        """The loss and the metric of each sample. Evaluation takes the mean over all samples of a split."""
+
+    def summary(self, means: dict[str, float]) -> dict[str, float]:
+        """What is reported of the means; for a metric that is a function of a mean, such as a perplexity."""
+        return means
+
+
+class FreshTask(Task):
+    """A task that draws each batch anew."""
+
+    endless = True
+
+    @abstractmethod
+    def batch(self, size: int, generator: torch.Generator) -> Batch:
+        """A fresh batch from the generator: input (T, B, input_size) and target."""
+
+    def stream(self, batch_size: int, seed: int) -> Stream:
+        return Fresh(self.batch, batch_size, seed)
+
+    def splits(self, size: int | None) -> Mapping[str, Split]:
+        assert size is not None
+        return {"validation": Drawn(self.batch(size, torch.Generator().manual_seed(EVALUATION_SEED)))}
 
 
 def check_length(length: int) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from gatedrnn.lab.tasks.base import Task, check_length
+from gatedrnn.lab.tasks.base import FreshTask, check_length
+from gatedrnn.lab.tasks.classification import class_loss, class_measures
+from gatedrnn.lab.tasks.streams import Batch
 
 _SYMBOLS = 8
 _COUNT = 10  # symbols to remember
@@ -16,7 +17,7 @@ _VOID, _MARKER = 0, 9  # the symbols are 1 to 8
 
 
 @dataclass(frozen=True)
-class Copy(Task):
+class Copy(FreshTask):
     """Repeat ten symbols after a long void.
 
     The paper's layout, of length T+20: ten symbols out of eight, T voids, one marker at position T+11 (counted from 1),
@@ -45,7 +46,7 @@ class Copy(Task):
     def check(self) -> None:
         check_length(self.length)
 
-    def batch(self, size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    def batch(self, size: int, generator: torch.Generator) -> Batch:
         """Input (T+20, B, 10), one-hot; target (10, B), the symbols as integers."""
         symbols = torch.randint(1, _SYMBOLS + 1, (_COUNT, size), generator=generator)
         tokens = torch.full((self.steps, size), _VOID)
@@ -53,11 +54,10 @@ class Copy(Task):
         tokens[self.length + _COUNT] = _MARKER
         # Scattered in place of F.one_hot, whose result is of integers eight times the size.
         one_hot = torch.zeros(*tokens.shape, self.input_size).scatter_(-1, tokens[..., None], 1.0)
-        return one_hot, symbols
+        return Batch(one_hot, symbols)
 
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
-        return F.cross_entropy(output.flatten(0, 1), target.flatten())
+        return class_loss(output, target)
 
-    def measure(self, output: Tensor, target: Tensor) -> dict[str, float]:
-        right = output.argmax(-1) == target
-        return {"loss": float(self.loss(output, target)), "accuracy": float(right.double().mean())}
+    def measure(self, output: Tensor, target: Tensor) -> dict[str, Tensor]:
+        return class_measures(output, target)

@@ -1,18 +1,17 @@
-"""The fixed set of sequences on which a run is evaluated."""
+"""What a network makes of the splits of a task."""
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 import torch
 
-from gatedrnn.lab.models import Network
-from gatedrnn.lab.tasks import Task
+from gatedrnn.lab.models import Carry, Network
+from gatedrnn.lab.tasks import Batch, Task
 from gatedrnn.lab.training.options import Training
 
-#: The evaluation set is the same for every run: its seed is nobody's. (The generator looks at 32 bits of it.)
-EVALUATION_SEED = 2**32 - 1
-_MOST_VALUES = 2**25  # of the layer's output at a time, 128 MB
+_MOST_VALUES = 2**25  # of a layer's output at a time, 128 MB
 
 
 def autocast(training: Training) -> AbstractContextManager[object]:
@@ -22,19 +21,52 @@ def autocast(training: Training) -> AbstractContextManager[object]:
 
 
 class Evaluation:
-    """Sequences of the task, drawn once, and what a network makes of them."""
+    """The splits of a task, opened once."""
 
     def __init__(self, task: Task, training: Training) -> None:
-        generator = torch.Generator().manual_seed(EVALUATION_SEED)
         self.task, self.training = task, training
-        self.input, self.target = task.batch(training.evaluation_size, generator)
+        self._splits = task.splits(training.evaluation_size)
+
+    @property
+    def has_test(self) -> bool:
+        """Whether there is a split that is looked at once, at the end."""
+        return "test" in self._splits
+
+    def first(self, split: str, network: Network) -> Batch:
+        """The first batch of a split."""
+        return next(self._splits[split].batches(self._rows(network)))
 
     @torch.no_grad()
-    def __call__(self, network: Network) -> dict[str, float]:
-        """The loss and the metric. In chunks that depend on the sizes alone: memory must not decide about bits."""
-        rows = max(1, _MOST_VALUES // (self.task.steps * network.layer.hidden_size))
-        outputs = []
-        for x in self.input.split(rows, dim=1):
-            with autocast(self.training):
-                outputs.append(network(x.to(self.training.device)).float().cpu())
-        return self.task.measure(torch.cat(outputs, 1), self.target)
+    def __call__(self, split: str, network: Network) -> dict[str, float]:
+        """The loss and the metric: means over all samples of the split, whatever the batches were."""
+        sums: dict[str, float] = {}
+        samples = 0
+        carry: Carry = None
+        with _evaluating(network):
+            for batch in self._splits[split].batches(self._rows(network)):
+                with autocast(self.training):
+                    result = network(
+                        batch.input.to(self.training.device), carry if batch.continues else None, batch.lengths
+                    )
+                carry = result.carry
+                measured = self.task.measure(result.output.float().cpu(), batch.target)
+                for name, values in measured.items():
+                    sums[name] = sums.get(name, 0.0) + float(values.sum(dtype=torch.float64))
+                samples += measured["loss"].numel()
+        return self.task.summary({name: total / samples for name, total in sums.items()})
+
+    def _rows(self, network: Network) -> int:
+        """Sequences at a time. They depend on the sizes alone: memory must not decide about bits."""
+        widest = max(layer.hidden_size for layer in network.layers.values())
+        return max(1, _MOST_VALUES // (self.task.steps * widest))
+
+
+@contextmanager
+def _evaluating(network: Network) -> Iterator[None]:
+    """Without dropout and the like inside the ``with``."""
+    training = network.training
+    network.eval()
+    try:
+        yield
+    finally:
+        network.train(training)

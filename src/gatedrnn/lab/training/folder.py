@@ -1,114 +1,259 @@
-"""The folder of a run: who may train in it, and what stands in it before training begins."""
+"""The folder of a run: whose it is, who may train in it, and what stands in it before training begins."""
 
 from __future__ import annotations
 
 import dataclasses
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from gatedrnn.lab.records import (
+    CHECKPOINTS,
     ENVIRONMENT_FILE,
     OPTIONS_FILE,
     RECORD_FILE,
     RECORD_KIND,
     RUN_KIND,
+    Checkpoint,
+    ForeignError,
+    SchemaError,
     check_schema,
+    move_aside,
     read_json,
     remove_leftovers,
+    whole_checkpoints,
     write_json,
 )
 from gatedrnn.lab.training.run import Run
 
 _LOCK = ".lock"
-# May differ from those of a begun run: how often it is saved, and what else is written, is not the run.
-_FREE = ("checkpoint_seconds", "tensorboard")
+# May differ from those of a begun run: how often it is saved, what else is written, and where the data lies.
+_FREE = ("checkpoint_seconds", "tensorboard", "data")
+# Where a longer run differs from the one that it extends.
+_LENGTH = ("updates", "epochs")
 
 
 class RefusedError(ValueError):
     """The folder is not this run's, or somebody trains in it at this moment."""
 
 
+@dataclass(frozen=True)
+class Begun:
+    """What stands in the folder of a run that was begun."""
+
+    options: dict[str, Any]
+    #: The keys that its checkpoints may have: its own, and those of the shorter runs that it extends.
+    keys: tuple[str, ...]
+    #: Whether the run that is asked for is longer than the one in the folder.
+    extended: bool
+
+    @property
+    def threads(self) -> int | None:
+        """With how many it was begun."""
+        threads: int | None = self.options["training"]["threads"]
+        return threads
+
+
+class Claim:
+    """A folder that is this process's alone: ``check`` it before each write."""
+
+    def __init__(self, out: Path, lock: int) -> None:
+        self.out, self._lock = out, os.fstat(lock)
+        #: Whether the run was begun before.
+        self.begun = False
+        #: From which it may continue, the last one first.
+        self.checkpoints: list[Checkpoint] = []
+        #: What was found damaged and moved aside.
+        self.notes: list[str] = []
+
+    def check(self) -> None:
+        """Raise RefusedError if the folder was removed or replaced, or if links were put into it."""
+        try:
+            found = os.lstat(self.out / _LOCK)
+        except FileNotFoundError:
+            found = None
+        if found is None or (found.st_dev, found.st_ino) != (self._lock.st_dev, self._lock.st_ino):
+            raise RefusedError(f"{self.out} was removed or replaced while this run was training in it")
+        _refuse_links(self.out, (CHECKPOINTS,))
+
+
 def ended_record(run: Run, out: Path) -> dict[str, Any] | None:
     """The record of this run if it has ended. Raises RefusedError if the folder holds anything else than this run."""
-    if begun_run(run, out) is None or not (out / RECORD_FILE).exists():
+    begun = begun_run(run, out)
+    if begun is None or begun.extended or not (out / RECORD_FILE).exists():
         return None
     try:
         record = read_json(out / RECORD_FILE)
+        check_schema(record, RECORD_KIND, out / RECORD_FILE)
+    except SchemaError as other:
+        raise RefusedError(f"{other}; choose another folder") from None
     except ValueError:
-        return None  # it is damaged; the last checkpoint tells the same, and the record is written anew
-    check_schema(record, RECORD_KIND, out / RECORD_FILE)
-    return record
+        return None  # it is damaged; the last checkpoint tells the same, and the record is written again
+    if record.get("key") == run.key():
+        return record
+    if record.get("key") in begun.keys:  # of the shorter run that was extended
+        return None
+    raise RefusedError(f"{out / RECORD_FILE} belongs to another run; choose another folder")
 
 
 @contextmanager
-def claimed(run: Run, out: Path) -> Iterator[tuple[Run, bool]]:
+def claimed(run: Run, out: Path, declared: Mapping[str, Any] | None = None) -> Iterator[tuple[Run, Claim]]:
     """The folder is this process's alone inside the ``with``; the system ends that when the process dies.
 
-    Gives the run with its number of threads, that of the record if there is one, and whether it was begun before.
+    Gives the claim, and the run with its number of threads: that with which it was begun.
     """
+    begun_run(run, out)  # what is refused is refused before anything is made
     out.mkdir(parents=True, exist_ok=True)
-    with open(out / _LOCK, "w") as lock:
+    lock = os.open(out / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise RefusedError(f"{out} is in use: another process is training there") from None
+        claim = Claim(out, lock)
+        claim.check()  # between opening and locking the folder may have been replaced
         begun = begun_run(run, out)
+        claim.begun = begun is not None
+        claim.checkpoints, damaged = _checkpoints(out, begun)
         remove_leftovers(out)
-        threads = begun.training.threads if begun else run.training.threads or torch.get_num_threads()
+        threads = begun.threads if begun else run.training.threads or torch.get_num_threads()
         run = dataclasses.replace(run, training=dataclasses.replace(run.training, threads=threads))
-        if begun is None:
-            write_json(out / OPTIONS_FILE, run.as_json())
-        yield run, begun is not None
+        _write_options(run, out, begun, declared)
+        claim.notes = [
+            f"checkpoint {folder.name} is damaged ({wrong}); moved aside to {move_aside(folder).name}"
+            for folder, wrong in damaged.items()
+        ]
+        yield run, claim
+    finally:
+        os.close(lock)
 
 
 def write_environment(out: Path, found: dict[str, Any]) -> str | None:
-    """Write where the run takes place. Where it goes on elsewhere than it began, add that and say so."""
+    """Write where the run takes place. Where it continues elsewhere than it began, add that and say so."""
     path = out / ENVIRONMENT_FILE
     if not path.exists():
         write_json(path, found)
         return None
     try:
         written = read_json(path)
-    except ValueError as wrong:
+        before = [written, *written.get("later", [])][-1]
+        changes = [name for name in found if found[name] != before.get(name)]
+    except (ValueError, TypeError, AttributeError) as wrong:
+        aside = move_aside(path)
         write_json(path, found)
-        return f"written anew: {wrong}"
-    before = [written, *written.get("later", [])][-1]
-    changes = [name for name in found if found[name] != before.get(name)]
+        return f"{path.name} was damaged ({wrong}); moved aside to {aside.name} and written again"
     if not changes:
         return None
     write_json(path, {**written, "later": [*written.get("later", []), found]})
     name = changes[0]
-    return f"the run goes on elsewhere than it was ({name}: {before.get(name)}, now {found[name]}): bits may differ"
+    return f"continuing in another environment ({name}: {before.get(name)}, now {found[name]}): bits may differ"
 
 
-def begun_run(run: Run, out: Path) -> Run | None:
-    """The run that stands in the folder, which must be this one; None if the folder is empty or does not exist."""
+def begun_run(run: Run, out: Path) -> Begun | None:
+    """What stands in the folder, which must be this run or a shorter one of it; None if there is nothing yet.
+
+    Raises RefusedError with the reason for anything else. Nothing is changed.
+    """
+    _refuse_links(out, (_LOCK, OPTIONS_FILE, CHECKPOINTS))
     if not (out / OPTIONS_FILE).exists():
         if out.is_dir() and any(not name.startswith(".") for name in os.listdir(out)):
             raise RefusedError(f"{out} is not empty and holds no run: choose another folder")
         return None
     options = read_json(out / OPTIONS_FILE)
     check_schema(options, RUN_KIND, out / OPTIONS_FILE)
-    begun = Run.from_json(options)
-    difference = _difference(begun, run)
-    if difference:
-        raise RefusedError(f"{out} holds another run: {difference}; choose another folder")
-    return begun
+    for part in ("task", "model", "training"):
+        if not isinstance(options.get(part), dict):
+            raise ValueError(f"{out / OPTIONS_FILE} is damaged: it has no {part}")
+    before = options.get("extends", [])
+    if not isinstance(before, list) or not isinstance(options.get("key"), str):
+        raise ValueError(f"{out / OPTIONS_FILE} is damaged: it has no key")
+    theirs = _shown(options, run)
+    differences = _differences(theirs, run)
+    extended = bool(differences) and all(name in _LENGTH for name in differences)
+    if extended:
+        _check_extension(run, theirs, out)
+    elif differences:
+        name, (there, here) = next(iter(differences.items()))
+        raise RefusedError(
+            f"{out} holds another run: {'task' if name == 'name' else name} is {there} there and {here} here; "
+            "choose another folder"
+        )
+    return Begun(options, (options["key"], *map(str, before)), extended)
 
 
-def _difference(begun: Run, asked: Run) -> str | None:
-    """The first option that differs, with both values."""
-    theirs, ours = begun.as_json(), asked.as_json()
+def _shown(options: Mapping[str, Any], run: Run) -> dict[str, dict[str, Any]]:
+    """The options in the folder, with neutral values for those that did not exist when they were written."""
+    if options["task"].get("name") != run.task.name:  # the options of another task are not known here
+        return {part: dict(options[part]) for part in ("task", "model", "training")}
+    try:
+        return Run.from_json(dict(options), like=run).options()
+    except (ValueError, TypeError) as wrong:
+        raise RefusedError(f"{OPTIONS_FILE} cannot be used here: {wrong}; choose another folder") from None
+
+
+def _differences(theirs: Mapping[str, Mapping[str, Any]], asked: Run) -> dict[str, tuple[Any, Any]]:
+    """The options that differ, with both values."""
+    ours, found = asked.options(), {}
     for part in ("task", "model", "training"):
         for name in dict.fromkeys([*theirs[part], *ours[part]]):
             there, here = theirs[part].get(name), ours[part].get(name)
             if there == here or name in _FREE or (name == "threads" and here is None):
                 continue
-            return f"{'task' if name == 'name' else name} is {there} there and {here} here"
-    return None
+            found[name] = (there, here)
+    return found
+
+
+def _check_extension(run: Run, theirs: Mapping[str, Mapping[str, Any]], out: Path) -> None:
+    """Raise RefusedError unless the run that is asked for begins as the one in the folder, and is longer."""
+    for name in _LENGTH:
+        there, here = theirs["training"].get(name), getattr(run.training, name)
+        if (there is None) != (here is None):
+            unit, other = ("epochs", "updates") if name == "epochs" and there is None else ("updates", "epochs")
+            raise RefusedError(f"{out} holds a run whose length is in {other}, not in {unit}; choose another folder")
+        if there is not None and here < there:
+            raise RefusedError(
+                f"{out} holds a longer run: {name} is {there} there and {here} here; choose another folder"
+            )
+    if run.training.schedule in ("linear", "cosine"):
+        raise RefusedError(
+            f"{out} holds a shorter run that cannot be extended: the learning rate of the schedule "
+            f"{run.training.schedule} depends on the length; choose another folder"
+        )
+
+
+def _checkpoints(out: Path, begun: Begun | None) -> tuple[list[Checkpoint], dict[Path, str]]:
+    """Those from which the run may continue. Raises RefusedError if one is another run's or of a newer format."""
+    try:
+        return whole_checkpoints(out, begun.keys if begun else ())
+    except (ForeignError, SchemaError) as wrong:
+        raise RefusedError(f"{wrong}; choose another folder") from None
+
+
+def _write_options(run: Run, out: Path, begun: Begun | None, declared: Mapping[str, Any] | None) -> None:
+    """The options as the folder is to have them, where it does not have them yet."""
+    kept = (
+        {}
+        if begun is None
+        else {name: begun.options[name] for name in ("declared", "extends") if name in begun.options}
+    )
+    added = {} if declared is None else {"declared": dict(declared)}
+    if begun is None:
+        write_json(out / OPTIONS_FILE, {**run.as_json(), **added})
+    elif begun.extended:
+        write_json(out / OPTIONS_FILE, {**run.as_json(), **kept, **added, "extends": list(begun.keys)})
+        (out / RECORD_FILE).unlink(missing_ok=True)
+    elif added and kept.get("declared") != added["declared"]:
+        write_json(out / OPTIONS_FILE, {**begun.options, **added})
+
+
+def _refuse_links(out: Path, names: tuple[str, ...]) -> None:
+    """Raise RefusedError for a symbolic link: what it points to is not this run's to change."""
+    for path in (*(out / name for name in names), *(out / CHECKPOINTS).glob("*")):
+        if path.is_symlink():
+            raise RefusedError(f"{path} is a symbolic link: remove it, or choose another folder")

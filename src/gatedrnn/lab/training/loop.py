@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,56 +13,76 @@ from typing import Any
 import torch
 from torch.nn.utils import clip_grad_norm_
 
-from gatedrnn.lab.models import Network, build, time_scale_spread
-from gatedrnn.lab.records import RECORD_FILE, write_json
+from gatedrnn.lab.models import Network, Sizes, time_scale_spread
+from gatedrnn.lab.records import RECORD_FILE, finite
 from gatedrnn.lab.training.environment import environment
 from gatedrnn.lab.training.evaluation import Evaluation, autocast
 from gatedrnn.lab.training.events import events
-from gatedrnn.lab.training.folder import claimed, ended_record, write_environment
-from gatedrnn.lab.training.optimizer import set_learning_rate
-from gatedrnn.lab.training.outcome import make_record, outcome_of
+from gatedrnn.lab.training.folder import Claim, claimed, ended_record, write_environment
+from gatedrnn.lab.training.interruption import deferred
+from gatedrnn.lab.training.memory import check_memory
+from gatedrnn.lab.training.optimizer import averaged, set_learning_rate
+from gatedrnn.lab.training.outcome import best_of, make_record, outcome_of
+from gatedrnn.lab.training.pace import Pace
 from gatedrnn.lab.training.progress import Progress, Status, ignore
 from gatedrnn.lab.training.run import Run
 from gatedrnn.lab.training.schedule import learning_rate
 from gatedrnn.lab.training.state import State
 from gatedrnn.layers import explain
 
+# Batches have seeds of their own: with the seed of the weights they would be made of the same random numbers.
+_BATCH_SEEDS = 2**31
 
-def train(run: Run, out: str | os.PathLike[str], progress: Progress = ignore) -> dict[str, Any]:
+
+def train(
+    run: Run,
+    out: str | os.PathLike[str],
+    progress: Progress = ignore,
+    declared: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """Train in the folder ``out`` and return the record: begin, continue to the bits, or report what has ended.
 
     ``progress`` is called with a Status after each update and each evaluation, and with what is to be said.
+    ``declared`` says which run of which experiment this is, and is written beside the options.
+
+    Ctrl-C ends the run after the update under way, with a checkpoint. A run that has ended is extended by a larger
+    number of updates or epochs.
 
     Raises ValueError for options that cannot be, RefusedError if the folder is not this run's, and OSError if it cannot
-    be written to; then a later call with the same arguments goes on from the last checkpoint.
+    be written to; then a later call with the same arguments continues from the last checkpoint.
     """
     run.check()
     out = Path(out)
     record = ended_record(run, out)
     if record is not None:
         return record
+    check_memory(run)
     with _globals_restored():
         network = _network(run)
         _engine(run, network)  # whether it can serve shows before anything is written
-        with claimed(run, out) as (run, begun):
-            return _train(run, out, network, begun, progress)
+        with claimed(run, out, declared) as (run, claim):
+            return _train(run, claim, network, progress)
 
 
-def _train(run: Run, out: Path, network: Network, begun: bool, progress: Progress) -> dict[str, Any]:
+def _train(run: Run, claim: Claim, network: Network, progress: Progress) -> dict[str, Any]:
     task, training = run.task, run.training
     assert training.threads is not None
     torch.set_num_threads(training.threads)
+    stream = task.stream(training.batch_size, _BATCH_SEEDS + training.seed)
+    pace = Pace.of(training, stream.updates_an_epoch)
     evaluation = Evaluation(task, training)
-    state = State(run, out, network)
+    state = State(run, claim, network, stream, pace)
 
     # Continue where a checkpoint is.
-    notes = state.restore() if begun else []
-    if elsewhere := write_environment(out, environment(_engine(run, network))):
-        state.counts.notes.append(elsewhere)
+    notes = [*claim.notes, *(state.restore() if claim.begun else [])]
+    if elsewhere := write_environment(claim.out, environment(_engine(run, network))):
         notes.append(elsewhere)
-    if (out / RECORD_FILE).exists():
-        notes.append(f"{RECORD_FILE} was damaged and is written anew")
     counts = state.counts
+    counts.notes += notes
+    if claim.begun:
+        notes.append(f"continuing from update {counts.update}")
+    if (claim.out / RECORD_FILE).exists():
+        notes.append(f"{RECORD_FILE} was damaged and is written again")
     loss: float | None = None
     lr = training.lr
 
@@ -71,49 +91,57 @@ def _train(run: Run, out: Path, network: Network, begun: bool, progress: Progres
         rate = counts.update / counts.seconds if counts.seconds else None
         left = None
         if counts.update:
-            left = (counts.seconds + counts.seconds_evaluation) / counts.update * (training.updates - counts.update)
-        progress(Status(counts.update, training.updates, loss, last, rate, left, evaluated, note))
+            left = (counts.seconds + counts.seconds_evaluation) / counts.update * (pace.updates - counts.update)
+        epoch = pace.epoch(counts.update)
+        progress(Status(counts.update, pace.updates, loss, last, rate, left, evaluated, note, epoch))
 
     def evaluate() -> None:
         begin = time.perf_counter()
-        measured: dict[str, Any] = {
-            "update": counts.update,
-            "seconds": counts.seconds,
-            "train_loss": counts.loss_sum / counts.summed if counts.summed else None,
-            **evaluation(network),
-            "lr": lr,
-            "gradient_norm": counts.norm_sum / counts.summed if counts.summed else None,
-        }
-        if spread := time_scale_spread(network.layer):
-            measured["time_scales"] = spread
+        epoch = pace.epoch(counts.update)
+        with averaged(state.optimizer):
+            measured: dict[str, Any] = {
+                "update": counts.update,
+                **({} if epoch is None else {"epoch": epoch}),
+                "seconds": counts.seconds,
+                "train_loss": counts.loss_sum / counts.summed if counts.summed else None,
+                **evaluation("validation", network),
+                "lr": lr,
+                "gradient_norm": counts.norm_sum / counts.summed if counts.summed else None,
+            }
+            if spread := time_scale_spread(network):
+                measured["time_scales"] = spread
         counts.loss_sum, counts.norm_sum, counts.summed = 0.0, 0.0, 0
         counts.seconds_evaluation += time.perf_counter() - begin
         state.add_metrics(measured)
         write_events(state.metrics[-1])
-        counts.outcome = outcome_of(run, counts, state.metrics[-1])
+        if evaluation.has_test and best_of(task, state.metrics) is state.metrics[-1]:
+            state.keep_best()
+        counts.outcome = outcome_of(run, pace, counts, state.metrics)
         if counts.outcome == "diverged":
             counts.diverged_at = counts.update
         say(evaluated=True)
 
     for note in notes:
         say(note=note)
-    with events(training.tensorboard, out, counts.update) as write_events:
+    with events(training.tensorboard, claim.out, counts.update) as write_events, deferred() as interruption:
         if not state.metrics:
             evaluate()
         saved = time.monotonic()
         while counts.outcome is None:
             begin = time.perf_counter()
-            metrics = [measured[task.metric] for measured in state.metrics]
-            lr = learning_rate(training, counts.update, metrics, task.lower_is_better)
-            set_learning_rate(state.optimizer, lr)
+            state.choose_optimizer()
+            lr = learning_rate(training, pace, counts.update, state.values, task.lower_is_better)
+            batch = stream.next()
+            set_learning_rate(state.optimizer, lr * batch.rate)
 
-            x, target = task.batch(training.batch_size, state.batches)
-            x, target = x.to(training.device), target.to(training.device)
             with autocast(training):
-                output = network(x)
-            batch_loss = task.loss(output.float(), target)
+                result = network(
+                    batch.input.to(training.device), state.carry if batch.continues else None, batch.lengths
+                )
+            batch_loss = task.loss(result.output.float(), batch.target.to(training.device))
+            objective = batch_loss if result.penalty is None else batch_loss + result.penalty
             state.optimizer.zero_grad()
-            batch_loss.backward()
+            objective.backward()
             norm = clip_grad_norm_(state.parameters, training.clip or math.inf, foreach=True)
 
             # The one place where the loop waits for the device.
@@ -122,6 +150,8 @@ def _train(run: Run, out: Path, network: Network, begun: bool, progress: Progres
                 counts.outcome, counts.diverged_at = "diverged", counts.update + 1
                 break
             state.optimizer.step()
+            if stream.carries and result.carry is not None:
+                state.carry = tuple(part.detach() for part in result.carry)
             counts.update += 1
             counts.loss_sum += loss
             counts.norm_sum += gradient_norm
@@ -131,17 +161,23 @@ def _train(run: Run, out: Path, network: Network, begun: bool, progress: Progres
             spent = training.budget_seconds is not None and (
                 counts.seconds + counts.seconds_evaluation >= training.budget_seconds
             )
-            if spent or counts.update == training.updates or counts.update % training.evaluate_every == 0:
+            if spent or counts.update == pace.updates or counts.update % pace.evaluate_every == 0:
                 evaluate()
             else:
                 say()
+            if counts.outcome is None and interruption.asked:
+                state.save()
+                raise KeyboardInterrupt
             if counts.outcome is None and time.monotonic() - saved >= training.checkpoint_seconds:
                 state.save()
                 saved = time.monotonic()
 
     state.save()
-    record = make_record(run, counts, state.metrics, network, evaluation.input)
-    write_json(out / RECORD_FILE, record)
+    record = make_record(run, pace, counts, state.metrics, network, evaluation.first("validation", network))
+    if state.best is not None:
+        state.load_best()
+        record["test"] = finite(evaluation("test", network))
+    state.write_record(record)
     return record
 
 
@@ -160,15 +196,18 @@ def _network(run: Run) -> Network:
     """Drawn on the CPU, so that the weights are the same on every device."""
     torch.default_generator.manual_seed(run.training.seed)
     task = run.task
-    network = build(run.model, task.input_size, task.output_size, task.last, task.t_max)
+    network = run.model.build(Sizes(task.input_size, task.output_size, task.last, task.t_max))
     return network.to(run.training.device)
 
 
 def _engine(run: Run, network: Network) -> str:
     """The line that says which engine runs and why; ValueError if the one asked for cannot."""
-    sizes = (run.task.steps, run.training.batch_size, run.task.input_size)
+    steps, rows = run.task.steps, run.training.batch_size
     try:
         with autocast(run.training):
-            return explain(network.layer, torch.zeros(sizes, device=run.training.device)).splitlines()[0]
+            for layer in network.layers.values():
+                x = torch.zeros((), device=run.training.device).expand(steps, rows, layer.input_size)
+                line = explain(layer, x).splitlines()[0]
     except RuntimeError as wrong:
-        raise ValueError(f"engine must be one that can run this, got {run.model.engine!r}: {wrong}") from None
+        raise ValueError(f"engine must be one that can run this: {wrong}") from None
+    return line

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -26,9 +27,35 @@ def make_optimizer(training: Training, parameters: list[nn.Parameter]) -> torch.
     return optimizer
 
 
+def make_averaging_optimizer(training: Training, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+    """SGD that averages the weights from its first step on."""
+    weight_decay = training.weight_decay or 0.0
+    return torch.optim.ASGD(parameters, lr=training.lr, lambd=0.0, t0=0.0, weight_decay=weight_decay, foreach=True)
+
+
+@contextmanager
+def averaged(optimizer: torch.optim.Optimizer) -> Iterator[None]:
+    """Inside the ``with`` the parameters are their averages, if the optimiser has some. Only pointers change places."""
+    _swap(optimizer)
+    try:
+        yield
+    finally:
+        _swap(optimizer)
+
+
+@torch.no_grad()
+def _swap(optimizer: torch.optim.Optimizer) -> None:
+    for parameter, state in optimizer.state.items():
+        if "ax" in state:
+            parameter.data, state["ax"] = state["ax"], parameter.data
+
+
 def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
     for group in optimizer.param_groups:
         group["lr"] = lr
+    for state in optimizer.state.values():
+        if "eta" in state:  # ASGD would use the learning rate of the update before
+            state["eta"].fill_(lr)
 
 
 def optimizer_tensors(optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:

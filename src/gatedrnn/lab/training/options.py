@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import torch
 
+from gatedrnn.lab.fields import added, beside
+
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
     "adam": torch.optim.Adam,
@@ -24,6 +26,7 @@ _OPTIMIZER_OPTIONS: dict[str, dict[str, float]] = {
     "adamw": {"beta1": 0.9, "beta2": 0.999, "eps": 1e-8, "weight_decay": 0.01},
     "sgd": {"momentum": 0.0, "weight_decay": 0.0},
 }
+_UPDATES, _EVERY_UPDATES, _EVERY_EPOCHS = 20_000, 50, 1
 _SCHEDULE_OPTIONS: dict[str, dict[str, float | tuple[int, ...] | int]] = {
     "constant": {},
     "steps": {"decay": 0.2, "decay_at": ()},
@@ -61,36 +64,43 @@ class Training:
     """The gradient is scaled down to this norm; None leaves it as it is."""
     batch_size: int = 64
     """Sequences in a batch."""
-    updates: int = 20000
-    """Number of updates."""
+    updates: int | None = None
+    """Number of updates. Default: 20000, or as many as --epochs says."""
+    epochs: int | None = added(None, neutral=None)
+    """Length of the run in epochs, in place of --updates; evaluate_every and decay_at are then in epochs too."""
     schedule: str = "constant"
     """constant, steps (times decay after the updates decay_at), linear or cosine (down to 0 at the end), or plateau
     (times decay when the metric has not become better for patience evaluations)."""
     decay: float | None = None
     """steps, plateau: the factor on the learning rate; 0.2 unless told otherwise."""
     decay_at: tuple[int, ...] | None = None
-    """steps: after these updates."""
+    """steps: after these updates, or epochs where --epochs is given."""
     patience: int | None = None
     """plateau: evaluations to wait; 20 unless told otherwise."""
-    evaluate_every: int = 50
-    """Updates from one evaluation to the next."""
-    evaluation_size: int = 1000
-    """Sequences in the evaluation set, which is the same for every run."""
+    evaluate_every: int | None = None
+    """Updates from one evaluation to the next, or epochs where --epochs is given. Default: 50 updates, 1 epoch."""
+    evaluation_size: int | None = None
+    """adding, copy: sequences in the evaluation set, which is the same for every run. Default: 1000."""
     target: float | None = None
-    """Stop at the first evaluation whose metric is at least as good as this."""
-    budget_seconds: float | None = None
+    """Stop at the first evaluation whose validation metric is at least as good as this."""
+    stop_patience: int | None = added(None, neutral=None)
+    """Stop when the validation metric has not become better for so many evaluations. Default: never."""
+    average_patience: int | None = added(None, neutral=None)
+    """sgd: average the weights (ASGD) from the first evaluation on whose validation metric is worse than the best of
+    all but the last so many before it; evaluate the averages. Default: never."""
+    budget_seconds: float | None = beside(None)
     """Stop when training and evaluation have taken so long."""
     seed: int = 0
     """Seed of the weights and of the batches."""
-    threads: int | None = None
+    threads: int | None = beside(None)
     """Threads of torch and of the engine; as many as torch takes unless told otherwise. Kept when the run continues."""
     device: str = "cpu"
     """Where torch computes: cpu, cuda, cuda:1, mps, …"""
     autocast: str | None = None
     """bfloat16: torch's automatic mixed precision. (float16 would need the loss to be scaled.)"""
-    checkpoint_seconds: float = 30.0
+    checkpoint_seconds: float = beside(30.0)
     """Seconds between checkpoints: the work that a killed run loses at most."""
-    tensorboard: bool = False
+    tensorboard: bool = beside(False)
     """Write TensorBoard events too; needs the package tensorboard."""
 
     def __post_init__(self) -> None:
@@ -98,6 +108,10 @@ class Training:
         for option, default in defaults.items():
             if getattr(self, option) is None:
                 object.__setattr__(self, option, default)
+        if self.updates is None and self.epochs is None:
+            object.__setattr__(self, "updates", _UPDATES)
+        if self.evaluate_every is None:
+            object.__setattr__(self, "evaluate_every", _EVERY_UPDATES if self.epochs is None else _EVERY_EPOCHS)
 
     def check(self) -> None:
         """Raise ValueError that begins with the option's name and says what is allowed."""
@@ -117,12 +131,21 @@ class Training:
             value = getattr(self, option)
             if value is not None and not 0 <= value < 1:
                 raise ValueError(f"{option} must be at least 0 and below 1, got {value}")
-        for option in ("batch_size", "updates", "evaluate_every", "evaluation_size", "threads", "patience"):
+        if self.updates is not None and self.epochs is not None:
+            raise ValueError(f"updates and epochs both say how long the run is; give one, got {self.updates}")
+        for option in (
+            *("batch_size", "updates", "epochs", "evaluate_every", "evaluation_size", "threads", "patience"),
+            *("stop_patience", "average_patience"),
+        ):
             value = getattr(self, option)
             if value is not None and value < 1:
                 raise ValueError(f"{option} must be at least 1, got {value}")
-        if self.decay_at is not None and not all(1 <= at < self.updates for at in self.decay_at or (0,)):
-            raise ValueError(f"decay_at must name updates between 1 and {self.updates - 1}, got {list(self.decay_at)}")
+        if self.decay_at is not None and not all(at >= 1 for at in self.decay_at or (0,)):
+            raise ValueError(f"decay_at must name updates or epochs from 1 on, got {list(self.decay_at)}")
+        if self.average_patience is not None and self.optimizer != "sgd":
+            raise ValueError(f"average_patience is for the optimizer sgd, not for {self.optimizer}")
+        if self.average_patience is not None and self.momentum:
+            raise ValueError(f"momentum must be 0 where weights are averaged (average_patience), got {self.momentum}")
         if self.target is not None and not math.isfinite(self.target):
             raise ValueError(f"target must be a finite number, got {self.target}")
         if not 0 <= self.seed < 2**31 - 1:  # the seeds above it are those of the batches, see state.py

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from torch import Tensor
-
 from gatedrnn.lab.models import Network, gate_spread, time_scale_spread
 from gatedrnn.lab.records import RECORD_KIND, SCHEMA, finite
-from gatedrnn.lab.tasks import Task
+from gatedrnn.lab.tasks import Batch, Task
+from gatedrnn.lab.training.pace import Pace
 from gatedrnn.lab.training.run import Run
+from gatedrnn.lab.training.schedule import without_a_best
 from gatedrnn.lab.training.state import Counts
 
 
-def outcome_of(run: Run, counts: Counts, measured: dict[str, Any]) -> str | None:
-    """How the run ends with this evaluation; None if it goes on."""
-    task, training = run.task, run.training
+def outcome_of(run: Run, pace: Pace, counts: Counts, metrics: list[dict[str, Any]]) -> str | None:
+    """How the run ends with the last evaluation; None if it does not."""
+    task, training, measured = run.task, run.training, metrics[-1]
     if measured["loss"] is None or measured[task.metric] is None:  # not finite
         return "diverged"
     if training.target is not None and not better(task, training.target, measured[task.metric]):
         return "target_reached"
-    if counts.update >= training.updates:
+    if training.stop_patience is not None:
+        waited = without_a_best([line[task.metric] for line in metrics], task.lower_is_better)
+        if waited >= training.stop_patience:
+            return "stopped_early"
+    if counts.update >= pace.updates:
         return "finished"
     if training.budget_seconds is not None and counts.seconds + counts.seconds_evaluation >= training.budget_seconds:
         return "budget_spent"
@@ -33,11 +37,16 @@ def better(task: Task, first: float, second: float) -> bool:
 
 
 def make_record(
-    run: Run, counts: Counts, metrics: list[dict[str, Any]], network: Network, sequences: Tensor
+    run: Run,
+    pace: Pace,
+    counts: Counts,
+    metrics: list[dict[str, Any]],
+    network: Network,
+    batch: Batch,
 ) -> dict[str, Any]:
-    """What record.json holds. The gates are measured on some of the sequences."""
+    """What record.json holds. The gates are measured on some of the sequences of a batch."""
     task = run.task
-    x = sequences.to(run.training.device)
+    best = best_of(task, metrics)
     record = {
         "schema": SCHEMA,
         "kind": RECORD_KIND,
@@ -51,21 +60,27 @@ def make_record(
         "parameters": sum(p.numel() for p in network.parameters() if p.requires_grad),
         "metric": task.metric,
         "lower_is_better": task.lower_is_better,
+        "metric_unit": task.metric_unit,
+        "metric_scale": task.metric_scale,
         "final": _short(task, metrics[-1]),
-        "best": _short(task, _best(task, metrics)),
-        "gates": gate_spread(network.layer, x),
-        "time_scales": time_scale_spread(network.layer),
+        "best": _short(task, best),
+        "gates": gate_spread(network, batch.input.to(run.training.device), batch.lengths),
+        "time_scales": time_scale_spread(network),
         "resumed": counts.resumed,
         "notes": counts.notes,
         "key": run.key(),
     }
     for name in ("gates", "time_scales"):  # a cell without a forget gate has none
-        if record[name] is None:
+        if not record[name]:
             del record[name]
+    if pace.updates_an_epoch is not None:
+        record["epochs"] = pace.epoch(counts.update)
+        record["seconds_an_epoch"] = counts.seconds / counts.update * pace.updates_an_epoch if counts.update else None
+        record["validation"] = {**_short(task, best), "epoch": pace.epoch(best["update"])}
     return finite(record)  # type: ignore[no-any-return]
 
 
-def _best(task: Task, metrics: list[dict[str, Any]]) -> dict[str, Any]:
+def best_of(task: Task, metrics: list[dict[str, Any]]) -> dict[str, Any]:
     """The first of the best evaluations."""
     best = metrics[0]
     for measured in metrics[1:]:

@@ -24,6 +24,8 @@ class Status:
     evaluated: bool = False
     #: Something to be said: what was found damaged, from where the run continues.
     note: str | None = None
+    #: How many epochs have passed; None where there are none.
+    epoch: float | None = None
 
 
 Progress = Callable[[Status], None]

@@ -8,13 +8,13 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from gatedrnn.lab.models import Model
+from gatedrnn.lab.fields import keyed, made, plain
+from gatedrnn.lab.models import MODELS, Model, ModelOptions
 from gatedrnn.lab.records import RUN_KIND, SCHEMA, check_schema
 from gatedrnn.lab.tasks import TASKS, Adding, Task
 from gatedrnn.lab.training.options import Training
 
-#: Options of training on which the result does not depend, up to the last bits of its sums.
-_NOT_IN_KEY = ("threads", "checkpoint_seconds", "tensorboard", "budget_seconds")
+_EVALUATION_SIZE = 1000  # of a task that draws its evaluation set
 
 
 @dataclass(frozen=True)
@@ -22,52 +22,64 @@ class Run:
     """What is trained, on what, and how."""
 
     task: Task = field(default_factory=Adding)
-    model: Model = field(default_factory=Model)
+    model: ModelOptions = field(default_factory=Model)
     training: Training = field(default_factory=Training)
+
+    def __post_init__(self) -> None:
+        if self.task.endless and self.training.evaluation_size is None:
+            training = dataclasses.replace(self.training, evaluation_size=_EVALUATION_SIZE)
+            object.__setattr__(self, "training", training)
 
     def check(self) -> None:
         """Raise ValueError that begins with the option's name and says what is allowed."""
         self.task.check()
         self.model.check()
         self.training.check()
-        if self.model.forget_init == "chrono" and self.task.t_max <= 2:
+        if self.model.needs_t_max and self.task.t_max <= 2:
             raise ValueError(f"forget_init chrono needs a task whose t_max is above 2, got {self.task.t_max:g}")
+        if self.task.endless and self.training.epochs is not None:
+            raise ValueError(
+                f"epochs is for tasks with a training set; {self.task.name} draws fresh batches: give updates"
+            )
+        if not self.task.endless and self.training.evaluation_size is not None:
+            raise ValueError(
+                f"evaluation_size is for tasks that draw fresh batches; {self.task.name} has a validation set, "
+                f"got {self.training.evaluation_size}"
+            )
 
     def as_json(self) -> dict[str, Any]:
         """The options as they stand in options.json."""
-        return {"schema": SCHEMA, "kind": RUN_KIND, **self._options(), "key": self.key()}
+        return {"schema": SCHEMA, "kind": RUN_KIND, **self.options(), "key": self.key()}
+
+    def options(self) -> dict[str, dict[str, Any]]:
+        """Every option of task, model and training, as JSON holds it."""
+        return self._parts(plain)
 
     @staticmethod
-    def from_json(options: dict[str, Any]) -> Run:
-        """The run that as_json wrote. Options that an older version did not have take their defaults."""
+    def from_json(options: dict[str, Any], like: Run | None = None) -> Run:
+        """The run that as_json wrote. Options that an older version did not have take their neutral values.
+
+        ``like`` is a run whose task may be one that is not registered.
+        """
         check_schema(options, RUN_KIND)
-        task = dict(options["task"])
-        name = task.pop("name")
-        if name not in TASKS:
-            raise ValueError(f"unknown task {name!r}; known tasks: {', '.join(TASKS)}")
-        return Run(_made(TASKS[name], task), _made(Model, options["model"]), _made(Training, options["training"]))
+        task, model = dict(options["task"]), dict(options["model"])
+        name, kind = task.pop("name"), model.pop("kind", Model.kind)
+        tasks = TASKS if like is None else {**TASKS, like.task.name: type(like.task)}
+        models = MODELS if like is None else {**MODELS, like.model.kind: type(like.model)}
+        if name not in tasks:
+            raise ValueError(f"unknown task {name!r}; known tasks: {', '.join(tasks)}")
+        if kind not in models:
+            raise ValueError(f"unknown model {kind!r}; known models: {', '.join(models)}")
+        return Run(made(tasks[name], task), made(models[kind], model), made(Training, options["training"]))
 
     def key(self) -> str:
         """Digest of everything that determines the result: runs with one key give the same curve."""
-        options = self._options()
-        for name in _NOT_IN_KEY:
-            del options["training"][name]
-        return hashlib.sha256(json.dumps(options, sort_keys=True).encode()).hexdigest()[:32]
+        return hashlib.sha256(json.dumps(self._parts(keyed), sort_keys=True).encode()).hexdigest()[:32]
 
-    def _options(self) -> dict[str, Any]:
-        task = {"name": self.task.name, **_plain(self.task)}
-        return {"task": task, "model": _plain(self.model), "training": _plain(self.training)}
-
-
-def _plain(options: Any) -> dict[str, Any]:
-    """The fields as JSON holds them: a tuple is a list."""
-    values = {f.name: getattr(options, f.name) for f in dataclasses.fields(options)}
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-
-
-def _made(kind: Any, options: dict[str, Any]) -> Any:
-    known = [f.name for f in dataclasses.fields(kind)]
-    for name in options:
-        if name not in known:
-            raise ValueError(f"unknown option {name!r} of {kind.__name__}; known options: {', '.join(known)}")
-    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in options.items()})
+    def _parts(self, fields_of: Any) -> dict[str, dict[str, Any]]:
+        kind = {} if self.model.kind == Model.kind else {"kind": self.model.kind}
+        return {
+            "task": {"name": self.task.name, **fields_of(self.task)},
+            "model": {**kind, **fields_of(self.model)},
+            "training": fields_of(self.training),
+        }

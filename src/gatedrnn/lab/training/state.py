@@ -1,25 +1,44 @@
-"""Everything that a run needs to go on to the same bits: network, optimiser, generators, metrics and counts."""
+"""Everything that a run needs to continue to the same bits: network, optimiser, stream, carry, metrics and counts."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from gatedrnn.lab.models import Network, weights_bytes
-from gatedrnn.lab.records import METRICS_FILE, append, finite, last_checkpoint, line, write, write_checkpoint
-from gatedrnn.lab.training.optimizer import load_optimizer, make_optimizer, optimizer_tensors
+from gatedrnn.lab.models import Carry, Network, weights_bytes
+from gatedrnn.lab.records import (
+    METRICS_FILE,
+    RECORD_FILE,
+    Checkpoint,
+    append,
+    finite,
+    line,
+    move_aside,
+    write,
+    write_checkpoint,
+    write_json,
+)
+from gatedrnn.lab.tasks import Stream
+from gatedrnn.lab.training.folder import Claim
+from gatedrnn.lab.training.optimizer import (
+    averaged,
+    load_optimizer,
+    make_averaging_optimizer,
+    make_optimizer,
+    optimizer_tensors,
+)
+from gatedrnn.lab.training.pace import Pace
 from gatedrnn.lab.training.run import Run
+from gatedrnn.lab.training.schedule import averages
 
-# Batches have seeds of their own: with the seed of the weights they would be made of the same random numbers.
-_BATCH_SEEDS = 2**31
-_WEIGHTS, _STATE = "weights.safetensors", "state.safetensors"
+_WEIGHTS, _STATE, _BEST = "weights.safetensors", "state.safetensors", "best.safetensors"
+_CARRY = "carry."
 
 
 @dataclass
@@ -34,7 +53,7 @@ class Counts:
     loss_sum: float = 0.0
     norm_sum: float = 0.0
     summed: int = 0
-    #: How the run ended: finished, target_reached, budget_spent or diverged. None as long as it has not.
+    #: How the run ended: finished, target_reached, stopped_early, budget_spent or diverged. None as long as it has not.
     outcome: str | None = None
     diverged_at: int | None = None
     resumed: int = 0
@@ -44,47 +63,103 @@ class Counts:
 class State:
     """A run in the making. ``save`` and ``restore`` are exact."""
 
-    def __init__(self, run: Run, out: Path, network: Network) -> None:
-        self.run, self.out, self.network = run, out, network
+    def __init__(self, run: Run, claim: Claim, network: Network, stream: Stream, pace: Pace) -> None:
+        self.run, self.claim, self.network, self.stream, self.pace = run, claim, network, stream, pace
         self.parameters: list[nn.Parameter] = [p for p in network.parameters() if p.requires_grad]
         self.optimizer = make_optimizer(run.training, self.parameters)
-        self.batches = torch.Generator().manual_seed(_BATCH_SEEDS + run.training.seed)
+        self.averaging = False
         self.counts = Counts()
         self.metrics: list[dict[str, Any]] = []
+        #: Of the recurrent layers, where the next batch may continue this one.
+        self.carry: Carry = None
+        #: The weights of the best validation, as a file; kept for tasks with a test split.
+        self.best: bytes | None = None
+
+    @property
+    def values(self) -> list[float | None]:
+        """The metric in all evaluations so far."""
+        return [measured[self.run.task.metric] for measured in self.metrics]
 
     def add_metrics(self, measured: dict[str, Any]) -> None:
         """One evaluation: kept, and written at once."""
         self.metrics.append(finite(measured))
-        append(self.out / METRICS_FILE, line(measured))
+        self.claim.check()
+        append(self.claim.out / METRICS_FILE, line(measured))
+
+    def keep_best(self) -> None:
+        """Keep the weights as they are now evaluated."""
+        with averaged(self.optimizer):
+            self.best = weights_bytes(self.network, self.run.model)
+
+    def load_best(self) -> None:
+        """Give the network the weights of the best validation."""
+        assert self.best is not None
+        self.network.load_state_dict(safetensors.torch.load(self.best))
+
+    def choose_optimizer(self) -> None:
+        """Average from now on if the evaluations so far say so."""
+        if not self.averaging and averages(self.run.training, self.values, self.run.task.lower_is_better):
+            self.optimizer, self.averaging = make_averaging_optimizer(self.run.training, self.parameters), True
 
     def save(self) -> None:
         """Write a checkpoint."""
-        generators = {"batches": self.batches.get_state(), "torch": torch.get_rng_state()}
         metrics = "".join(map(line, self.metrics)).encode()
+        tensors = {
+            **self.stream.position(),
+            "torch": torch.get_rng_state(),
+            **{f"{_CARRY}{index}": part.cpu().contiguous() for index, part in enumerate(self.carry or ())},
+            **optimizer_tensors(self.optimizer),
+        }
         files = {
             _WEIGHTS: weights_bytes(self.network, self.run.model),
-            _STATE: safetensors.torch.save({**generators, **optimizer_tensors(self.optimizer)}),
+            _STATE: safetensors.torch.save(tensors),
             METRICS_FILE: metrics,
         }
+        if self.best is not None:
+            files[_BEST] = self.best
         counts = dataclasses.asdict(self.counts)
-        note = {"key": self.run.key(), "metrics_bytes": len(metrics), "counts": counts}
-        write_checkpoint(self.out, self.counts.update, note, files)
+        note = {"key": self.run.key(), "metrics_bytes": len(metrics), "averaging": self.averaging, "counts": counts}
+        self.claim.check()
+        write_checkpoint(self.claim.out, self.counts.update, note, files)
+
+    def write_record(self, record: dict[str, Any]) -> None:
+        """The last file of a run."""
+        self.claim.check()
+        write_json(self.claim.out / RECORD_FILE, record)
 
     def restore(self) -> list[str]:
-        """Go back to the last checkpoint that is whole, or stay at the beginning; what is to be said about it."""
-        checkpoint, notes = last_checkpoint(self.out, self.run.key())
+        """Go to the last checkpoint that lies on the way of this run, or stay at the beginning.
+
+        Returns what was found damaged.
+        """
+        notes: list[str] = []
+        checkpoint = next((found for found in self.claim.checkpoints if self._on_the_way(found)), None)
         metrics = b""
         if checkpoint is not None:
             metrics = checkpoint.files[METRICS_FILE]
             self.network.load_state_dict(safetensors.torch.load(checkpoint.files[_WEIGHTS]))
+            if checkpoint.note.get("averaging"):
+                self.optimizer, self.averaging = make_averaging_optimizer(self.run.training, self.parameters), True
             tensors: dict[str, Tensor] = safetensors.torch.load(checkpoint.files[_STATE])
             load_optimizer(self.optimizer, tensors)
-            self.batches.set_state(tensors["batches"])
+            self.stream.seek({name: tensor for name, tensor in tensors.items() if name.startswith("batches")})
             torch.set_rng_state(tensors["torch"])
+            carried = sum(name.startswith(_CARRY) for name in tensors)
+            self.carry = tuple(tensors[f"{_CARRY}{i}"].to(self.run.training.device) for i in range(carried)) or None
+            self.best = checkpoint.files.get(_BEST)
             self.counts = Counts(**checkpoint.note["counts"])
+            if self.counts.outcome == "finished" and self.counts.update < self.pace.updates:
+                self.counts.outcome = None  # the run is extended
             self.metrics = [json.loads(text) for text in metrics.splitlines()]
         # What was evaluated after the checkpoint will be evaluated again.
-        write(self.out / METRICS_FILE, metrics)
-        self.counts.notes += notes
+        path = self.claim.out / METRICS_FILE
+        if path.exists() and not path.read_bytes().startswith(metrics):
+            notes.append(f"{METRICS_FILE} was damaged; moved aside to {move_aside(path).name} and written again")
+        write(path, metrics)
         self.counts.resumed += 1
-        return [*notes, f"continuing from update {self.counts.update}"]
+        return notes
+
+    def _on_the_way(self, checkpoint: Checkpoint) -> bool:
+        """Whether a run of this length comes by: a shorter one was evaluated at its end, wherever that was."""
+        update, outcome = checkpoint.update, checkpoint.note["counts"]["outcome"]
+        return outcome != "finished" or update == self.pace.updates or update % self.pace.evaluate_every == 0

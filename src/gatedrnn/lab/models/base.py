@@ -1,0 +1,77 @@
+"""What training needs of a model: options that build a network, and a network that carries its state."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from torch import Tensor, nn
+
+from gatedrnn.layers import RecurrentLayer
+
+#: The state of the recurrent layers after a batch; None before the first.
+Carry = tuple[Tensor, ...] | None
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a task asks of its network."""
+
+    input_size: int
+    output_size: int
+    #: How many of the last steps the head reads; None for all.
+    last: int | None
+    #: The longest dependency, for chrono initialisation.
+    t_max: float
+
+
+class Result(NamedTuple):
+    """What a network makes of a batch."""
+
+    #: (last, B, output_size)
+    output: Tensor
+    carry: Carry
+    #: A regulariser that is added to the loss in training.
+    penalty: Tensor | None = None
+
+
+class Network(nn.Module, ABC):
+    """A module that is trained on the batches of a task."""
+
+    sizes: Sizes
+
+    @property
+    @abstractmethod
+    def layers(self) -> Mapping[str, RecurrentLayer]:
+        """Its recurrent layers, by what their names in the records begin with: "" for the only one."""
+
+    @abstractmethod
+    def forward(self, x: Tensor, carry: Carry = None, lengths: Tensor | None = None) -> Result:
+        """(T, B, input_size), or (T, B) of tokens, to a Result."""
+
+
+class ModelOptions(ABC):
+    """Options of a model: a frozen documented dataclass."""
+
+    #: The name in options.json.
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def cost(self) -> float:
+        """How long a step takes beside that of other models, roughly."""
+
+    @property
+    @abstractmethod
+    def needs_t_max(self) -> bool:
+        """Whether the longest dependency of the task enters its initialisation."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raise ValueError that begins with the option's name and says what is allowed."""
+
+    @abstractmethod
+    def build(self, sizes: Sizes) -> Network:
+        """The network with freshly drawn parameters; torch's generator is what they are drawn from."""

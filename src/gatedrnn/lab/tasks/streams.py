@@ -1,0 +1,131 @@
+"""Where batches come from: the training stream of a task, and the splits on which it is evaluated."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a network sees at a time."""
+
+    #: (T, B, input_size), or (T, B) of tokens.
+    input: Tensor
+    #: As the task's loss wants it; the batch is its second dimension.
+    target: Tensor
+    #: (B,) where rows are shorter than T.
+    lengths: Tensor | None = None
+    #: Whether the state goes on from the batch before: row by row, the text continues.
+    continues: bool = False
+    #: Factor on the learning rate, for batches of varying length.
+    rate: float = 1.0
+
+
+class Stream(ABC):
+    """Batches for training, one after the other without end. Its position is saved, and exact."""
+
+    #: How many batches an epoch has; None where there are no epochs.
+    updates_an_epoch: int | None = None
+    #: Whether a batch may continue the one before.
+    carries: bool = False
+
+    @abstractmethod
+    def next(self) -> Batch:
+        """The next batch."""
+
+    @abstractmethod
+    def position(self) -> dict[str, Tensor]:
+        """What :meth:`seek` needs to come back to this place. The names begin with "batches"."""
+
+    @abstractmethod
+    def seek(self, position: dict[str, Tensor]) -> None:
+        """Go to a place that :meth:`position` told."""
+
+
+class Split(ABC):
+    """Batches for evaluation, the same each time."""
+
+    @abstractmethod
+    def batches(self, rows: int) -> Iterator[Batch]:
+        """All of it, in order, at most about ``rows`` sequences at a time."""
+
+
+class Fresh(Stream):
+    """Batches drawn from a generator of its own: no sequence is seen twice."""
+
+    def __init__(self, draw: Callable[[int, torch.Generator], Batch], batch_size: int, seed: int) -> None:
+        self._draw, self._size = draw, batch_size
+        self._generator = torch.Generator().manual_seed(seed)
+
+    def next(self) -> Batch:
+        return self._draw(self._size, self._generator)
+
+    def position(self) -> dict[str, Tensor]:
+        return {"batches": self._generator.get_state()}
+
+    def seek(self, position: dict[str, Tensor]) -> None:
+        self._generator.set_state(position["batches"])
+
+
+class Epochs(Stream):
+    """A finite set of samples in a new random order each epoch. The last batch of an epoch may be smaller.
+
+    ``take`` makes the batch of some samples by their numbers.
+    """
+
+    def __init__(self, samples: int, take: Callable[[Tensor], Batch], batch_size: int, seed: int) -> None:
+        if samples < 1:
+            raise ValueError("the training set is empty")
+        self._samples, self._take, self._size = samples, take, batch_size
+        self.updates_an_epoch = -(-samples // batch_size)
+        self._generator = torch.Generator().manual_seed(seed)
+        self._shuffle()
+
+    def next(self) -> Batch:
+        if self._offset >= self._samples:
+            self._shuffle()
+        chosen = self._order[self._offset : self._offset + self._size]
+        self._offset += self._size
+        return self._take(chosen)
+
+    def position(self) -> dict[str, Tensor]:
+        return {"batches": self._begin, "batches.offset": torch.tensor(self._offset)}
+
+    def seek(self, position: dict[str, Tensor]) -> None:
+        self._generator.set_state(position["batches"])
+        self._shuffle()
+        self._offset = int(position["batches.offset"])
+
+    def _shuffle(self) -> None:
+        self._begin = self._generator.get_state()  # the order follows from it, and so need not be saved
+        self._order = torch.randperm(self._samples, generator=self._generator)
+        self._offset = 0
+
+
+class Drawn(Split):
+    """One large batch, drawn once."""
+
+    def __init__(self, batch: Batch) -> None:
+        self.batch = batch
+
+    def batches(self, rows: int) -> Iterator[Batch]:
+        for x, target in zip(self.batch.input.split(rows, 1), self.batch.target.split(rows, 1), strict=True):
+            yield Batch(x, target)
+
+
+class Samples(Split):
+    """A finite set of samples in order; ``take`` as in :class:`Epochs`."""
+
+    def __init__(self, samples: int, take: Callable[[Tensor], Batch]) -> None:
+        if samples < 1:
+            raise ValueError("the split is empty")
+        self._samples, self._take = samples, take
+
+    def batches(self, rows: int) -> Iterator[Batch]:
+        for chosen in torch.arange(self._samples).split(rows):
+            yield self._take(chosen)
