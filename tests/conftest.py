@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 
@@ -7,6 +9,14 @@ from gatedrnn import engines
 
 # One thread: a test must not depend on how a reduction is split, and xdist already uses the cores.
 torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What the tests prepare of data sets stays out of the user's cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GATEDRNN_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture(params=["auto", "reference"])

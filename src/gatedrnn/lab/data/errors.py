@@ -1,0 +1,24 @@
+"""What can be wrong with data on disk, told with the file's name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class DataError(ValueError):
+    """A file that is damaged, cannot be read, or cannot be written."""
+
+
+class MissingDataError(DataError):
+    """A set that is not there; the message names the files, their checksums and where to put them."""
+
+
+@contextmanager
+def naming(path: Path, doing: str = "read") -> Iterator[None]:
+    """Turns what the system says (no permission, no space) into a DataError that names the file."""
+    try:
+        yield
+    except OSError as wrong:
+        raise DataError(f"cannot {doing} {path}: {wrong.strerror or wrong}") from wrong

@@ -1,0 +1,105 @@
+"""Images as memory-mapped tensors, made once from the official files."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from gatedrnn.lab.data.appearing import appearing
+from gatedrnn.lab.data.errors import DataError, naming
+from gatedrnn.lab.data.finding import Found, find
+from gatedrnn.lab.data.image_formats import FIELDS, ImageData
+from gatedrnn.lab.data.places import cache_folder, data_folder
+from gatedrnn.lab.data.sets import known
+
+_CHUNK = 1 << 20
+_CHECKSUM = hashlib.sha256().digest_size  # bytes at the end of the prepared file
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """Images (N, height, width[, channels]) and labels (N,), unsigned bytes."""
+
+    train_images: Tensor
+    train_labels: Tensor
+    test_images: Tensor
+    test_labels: Tensor
+
+
+def images(name: str, root: Path | None = None) -> ImageSet:
+    """The images of a set, checked, as tensors that are mapped from a file and loaded page by page as they are read.
+
+    ``root`` is the data folder; None for GATEDRNN_DATA or the user's cache. The tensors are private: what is written to
+    them does not reach the file. Raises DataError that names a damaged file, MissingDataError if the set is not there.
+    """
+    return open_images(known(name, ImageData), data_folder(root))
+
+
+def open_images(data: ImageData, root: Path) -> ImageSet:
+    """As ``images``, for a set of one's own."""
+    found = find(data, root)
+    for file in found:
+        file.check()
+    path = cache_folder() / "prepared" / f"{data.key}.images"
+    mapped = _mapped(data, path)
+    if mapped is None:
+        _prepare(data, found, path)
+        mapped = _mapped(data, path)
+        if mapped is None:
+            raise DataError(f"{path} is not what was written to it")
+    return ImageSet(**{field: mapped[begin:end].view(data.shape_of(field)) for field, begin, end in _layout(data)})
+
+
+def _layout(data: ImageData) -> Iterator[tuple[str, int, int]]:
+    """The fields one after the other: name, first byte, first byte after it."""
+    begin = 0
+    for field in FIELDS:
+        end = begin + prod(data.shape_of(field))
+        yield field, begin, end
+        begin = end
+
+
+def _total(data: ImageData) -> int:
+    return max(end for _, _, end in _layout(data))
+
+
+def _mapped(data: ImageData, path: Path) -> Tensor | None:
+    """All bytes of the prepared file, if it is there and its checksum, at its end, is right."""
+    total = _total(data)
+    with naming(path):
+        try:
+            if path.stat().st_size != total + _CHECKSUM:
+                return None
+        except FileNotFoundError:
+            return None
+        try:
+            mapped = torch.from_file(str(path), shared=False, size=total + _CHECKSUM, dtype=torch.uint8)
+        except RuntimeError as wrong:  # torch's word for what the system refuses
+            raise DataError(f"cannot read {path}: {wrong}") from wrong
+    values = mapped.numpy()
+    if hashlib.sha256(values[:total].data).digest() != values[total:].tobytes():
+        return None
+    return mapped[:total]
+
+
+def _prepare(data: ImageData, found: list[Found], path: Path) -> None:
+    """Write the prepared file under a temporary name, one official file after the other, and put it into place."""
+    begins = {field: begin for field, begin, _ in _layout(data)}
+    with naming(path, "write"), appearing(path) as stream:
+        stream.truncate(_total(data))
+        for file in found:
+            for content_file, content in file.contents():
+                for samples in data.format.pieces(data, data.contents.index(content_file), content):
+                    stream.seek(begins[samples.field] + samples.start * prod(data.shape_of(samples.field)[1:]))
+                    stream.write(samples.values.data)
+        checksum = hashlib.sha256()
+        stream.seek(0)
+        while piece := stream.read(_CHUNK):
+            checksum.update(piece)
+        stream.write(checksum.digest())
