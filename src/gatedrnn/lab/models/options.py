@@ -20,6 +20,8 @@ _DEFAULTS: dict[str, bool | str | int] = {
 }
 _UNGATED = ("nru",)
 _WITHOUT_BIAS_HH = ("nru", "minimal_rnn", "fastgrnn")
+# No machine has the memory for more of them.
+_MOST = {"hidden_size": 10**6, "num_layers": 1000, "memory_size": 10**6, "heads": 10**6}
 
 
 def cells_with(option: str) -> list[str]:
@@ -37,8 +39,8 @@ class Model:
     """A recurrent layer and a linear head.
 
     The weights are drawn from U(±1/√H) and the biases are zero but the forget bias; FastGRNN and NRU start as their
-    authors wrote. An option that only some cells have is, where it is not given, filled in for these cells; for the
-    others it stays None.
+    authors wrote. Some options belong to some cells: with these, the option has the default named with it; with the
+    others it is None, and giving it is an error.
     """
 
     cell: str = "lstm"
@@ -48,18 +50,18 @@ class Model:
     num_layers: int = 1
     """Number of layers, one on the other."""
     tied: bool | None = None
-    """LSTM: --tied, the input gate is 1−f, or --no-tied. Tied unless told otherwise."""
+    """LSTM: whether the input gate is 1−f. (default: tied)"""
     forget_gate: str | None = None
-    """sigmoid, softsign, fast, iterated_fast, polynomial or refine; fast unless told otherwise. Not for the NRU."""
+    """sigmoid, softsign, fast, iterated_fast, polynomial or refine. Not for the NRU. (default: fast)"""
     forget_init: str | None = None
-    """constant, chrono (t_max is the task's), uniform or power_law; constant unless told otherwise. Not for the NRU."""
+    """constant, chrono (t_max is the task's), uniform or power_law. Not for the NRU. (default: constant)"""
     trainable_bias_hh: bool = False
     """Train the second bias too. It is zero and frozen otherwise: two summed biases would make RMSprop and Adam move
     the forget bias twice as far per update."""
     memory_size: int | None = None
-    """NRU: size of the memory; 64 unless told otherwise."""
+    """NRU: size of the memory. (default: 64)"""
     heads: int | None = None
-    """NRU: number of heads; 4 unless told otherwise."""
+    """NRU: number of heads. (default: 4)"""
     engine: str = "auto"
     """auto, cpu or reference: what runs the loop over time."""
     recompute: bool = False
@@ -76,13 +78,14 @@ class Model:
     def check(self) -> None:
         """Raise ValueError that begins with the option's name and says what is allowed."""
         _check_known("cell", self.cell, layers.LAYERS)
-        for option in ("hidden_size", "num_layers"):
-            if getattr(self, option) < 1:
-                raise ValueError(f"{option} must be at least 1, got {getattr(self, option)}")
         for option in (*_DEFAULTS, "trainable_bias_hh"):
             value, having = getattr(self, option), cells_with(option)
-            if value not in (None, False) and self.cell not in having:
+            if value is not None and value is not False and self.cell not in having:
                 raise ValueError(f"{option} is for {', '.join(having)}, not for the cell {self.cell}, got {value}")
+        for option, most in _MOST.items():
+            value = getattr(self, option)
+            if value is not None and not 1 <= value <= most:
+                raise ValueError(f"{option} must be between 1 and {most}, got {value}")
         if self.forget_gate is not None:
             _check_known("forget_gate", self.forget_gate, gates.GATES)
         if self.forget_init is not None:
