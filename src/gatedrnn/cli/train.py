@@ -15,6 +15,7 @@ from gatedrnn.cli.training_progress import shown, summary
 from gatedrnn.lab.models import Model
 from gatedrnn.lab.tasks import TASKS, Task
 from gatedrnn.lab.training import Run, Training, train
+from gatedrnn.lab.training.memory import check_memory
 
 _Task = TypeVar("_Task", bound=Task)
 
@@ -33,6 +34,7 @@ class Job(Generic[_Task]):
         run = Run(self.task, self.model, self.training)
         try:
             run.check()
+            check_memory(self.task, self.model, self.training)
             with shown(run) as progress:
                 record = train(run, self.out, progress)
         except ValueError as wrong:
