@@ -84,7 +84,7 @@ def test_the_same_command_reports_a_finished_run_and_another_is_refused(
     ("options", "message"),
     [
         (["--length", "1"], "--length must be at least 2, got 1"),
-        (["--lr", "-1"], "--lr must be a positive number, got -1.0"),
+        (["--lr", "-1"], "--lr must be between 1e-30 and 1e+10, got -1.0"),
         (["--forget-gate", "quick"], "--forget-gate must be one of sigmoid, softsign, fast, "),
         (["--forget-init", "zeros"], "--forget-init must be one of constant, chrono, "),
         (
@@ -94,9 +94,26 @@ def test_the_same_command_reports_a_finished_run_and_another_is_refused(
         (["--optimizer", "lbfgs"], "--optimizer must be one of rmsprop, adam, adamw, sgd, got 'lbfgs'"),
         (["--cell", "gru", "--tied"], "--tied is for lstm, not for the cell gru, got True"),
         (["--cell", "elman"], "--cell must be one of lstm, gru, "),
-        (["--hidden-size", "0"], "--hidden-size must be at least 1, got 0"),
+        (["--hidden-size", "0"], "--hidden-size must be between 1 and 1000000, got 0"),
         (["--cell", "nru", "--engine", "cpu"], "--engine must be one that can run this, got 'cpu'"),
-        (["--device", "cuda:99"], "--device must be one that torch can use here, got 'cuda:99'"),
+        (["--device", "cuda:99"], "--device must be one that torch can use here (cpu"),
+        (["--device", "privateuseone"], "--device must be one that torch can use here (cpu"),
+        (["--heads", "0"], "--heads is for nru, not for the cell lstm, got 0"),
+        (["--memory-size", "0"], "--memory-size is for nru, not for the cell lstm, got 0"),
+        (["--lr", "1e300"], "--lr must be between 1e-30 and 1e+10, got 1e+300"),
+        (["--weight-decay", "1e300"], "--weight-decay must be 0 or between 1e-30 and 1e+10, got 1e+300"),
+        (
+            ["--evaluation-size", "10000000000000"],
+            "--evaluation-size must be between 1 and 1000000000, got 10000000000000",
+        ),
+        (
+            ["--length", "100000000000"],
+            "--batch-size 4 with sequences of 100000000000 steps needs 16 TB of memory or more, this machine has ",
+        ),
+        (
+            ["--length", "100000000000", "--forget-init", "chrono"],
+            "--batch-size 4 with sequences of 100000000000 steps needs",
+        ),
     ],
 )
 def test_impossible_options(

@@ -12,6 +12,7 @@ from typing import Any
 import tyro
 
 from gatedrnn.cli.failure import Failure
+from gatedrnn.cli.options import REGISTRY
 
 # The parser passes on what Python's own conversions say; these say it to people.
 _CONVERSIONS = (
@@ -31,7 +32,9 @@ _CONVERSIONS = (
 def parse(kind: Any, arguments: Sequence[str]) -> Any:
     """What tyro makes of the arguments. Raises Failure for wrong ones; help is printed and ends the program."""
     description = "Gated recurrent layers and their laboratory. --version tells which one this is."
-    read = functools.partial(tyro.cli, kind, prog="gatedrnn", description=description, args=arguments)
+    read = functools.partial(
+        tyro.cli, kind, prog="gatedrnn", description=description, args=arguments, registry=REGISTRY
+    )
     said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")  # no terminal: a box without colours
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):

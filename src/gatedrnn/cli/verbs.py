@@ -42,13 +42,9 @@ VERBS: dict[str, type[Verb]] = {
 }
 
 
-# Flags of three states: on, off, and not given. tyro wants a value for them.
-_THREE_STATES = ("tied",)
-
-
 def dispatch(arguments: Sequence[str] | None) -> int:
     """Parse the arguments (the program's own for None), run the verb, and return the exit code."""
-    written = _flags(arguments)
+    written = list(sys.argv[1:] if arguments is None else arguments)
     if written == ["--version"]:
         print(f"gatedrnn {__version__}")
         return 0
@@ -61,17 +57,3 @@ def dispatch(arguments: Sequence[str] | None) -> int:
         print(f"gatedrnn: {failure}", file=sys.stderr)
         return failure.code
     return 0
-
-
-def _flags(arguments: Sequence[str] | None) -> list[str]:
-    """--tied and --no-tied as tyro reads them: --tied True and --tied False."""
-    written = list(sys.argv[1:] if arguments is None else arguments)
-    for name in _THREE_STATES:
-        written = [
-            text
-            for argument in written
-            for text in {f"--{name}": (f"--{name}", "True"), f"--no-{name}": (f"--{name}", "False")}.get(
-                argument, (argument,)
-            )
-        ]
-    return written

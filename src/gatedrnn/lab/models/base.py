@@ -37,6 +37,15 @@ class Result(NamedTuple):
     penalty: Tensor | None = None
 
 
+class LeastMemory(NamedTuple):
+    """Numbers that the weights, and the outputs of one step of one sequence, take."""
+
+    #: The options that decide about it, in words that begin with the name of one.
+    options: str
+    weights: int
+    at_a_step: int
+
+
 class Network(nn.Module, ABC):
     """A module that is trained on the batches of a task."""
 
@@ -57,6 +66,10 @@ class ModelOptions(ABC):
 
     #: The name in options.json.
     kind: ClassVar[str]
+
+    @abstractmethod
+    def least_memory(self, input_size: int) -> LeastMemory:
+        """What it takes at least, whatever the engine."""
 
     @property
     @abstractmethod

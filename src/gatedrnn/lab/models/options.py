@@ -10,7 +10,7 @@ import torch
 
 from gatedrnn import gates, inits, layers
 from gatedrnn.lab.fields import added
-from gatedrnn.lab.models.base import ModelOptions, Sizes
+from gatedrnn.lab.models.base import LeastMemory, ModelOptions, Sizes
 from gatedrnn.lab.models.network import LayerAndHead, freeze_second_bias, zero_other_biases
 
 # The options that only some cells have, with their defaults there.
@@ -27,6 +27,8 @@ _WITHOUT_BIAS_HH = ("nru", "minimal_rnn", "fastgrnn")
 _OWN_BIASES = ("fastgrnn", "nru")
 # How long a step takes beside that of a tied LSTM on the same machine, roughly: the NRU runs on the reference engine.
 _SLOWER = {"nru": 10.0, "refine": 1.3, "janet": 0.7}
+# No machine has the memory for more of them.
+_MOST = {"hidden_size": 10**6, "num_layers": 1000, "memory_size": 10**6, "heads": 10**6, "head_size": 10**6}
 
 
 def cells_with(option: str) -> list[str]:
@@ -44,8 +46,8 @@ class Model(ModelOptions):
     """A recurrent layer and a head.
 
     The weights are drawn from U(±1/√H) and the biases are zero but the forget bias; FastGRNN and NRU start as their
-    authors wrote. An option that only some cells have is, where it is not given, filled in for these cells; for the
-    others it stays None.
+    authors wrote. Some options belong to some cells: with these, the option has the default named with it; with the
+    others it is None, and giving it is an error.
     """
 
     cell: str = "lstm"
@@ -55,25 +57,24 @@ class Model(ModelOptions):
     num_layers: int = 1
     """Number of layers, one on the other."""
     tied: bool | None = None
-    """LSTM: --tied, the input gate is 1−f, or --no-tied. Tied unless told otherwise."""
+    """LSTM: whether the input gate is 1−f. (default: tied)"""
     forget_gate: str | None = None
-    """sigmoid, softsign, fast, iterated_fast, polynomial or refine; fast unless told otherwise. Not for the NRU."""
+    """sigmoid, softsign, fast, iterated_fast, polynomial or refine. Not for the NRU. (default: fast)"""
     forget_init: str | None = None
-    """constant, chrono (t_max is the task's), uniform or power_law; constant unless told otherwise. Not for the NRU."""
+    """constant, chrono (t_max is the task's), uniform or power_law. Not for the NRU. (default: constant)"""
     trainable_bias_hh: bool = False
     """Train the second bias too. It is zero and frozen otherwise: two summed biases would make RMSprop and Adam move
     the forget bias twice as far per update."""
     memory_size: int | None = None
-    """NRU: size of the memory; 64 unless told otherwise."""
+    """NRU: size of the memory. (default: 64)"""
     heads: int | None = None
-    """NRU: number of heads; 4 unless told otherwise."""
+    """NRU: number of heads. (default: 4)"""
     engine: str = "auto"
     """auto, cpu or reference: what runs the loop over time."""
     recompute: bool = False
     """Keep less for the backward pass and compute it a second time: less memory, more time."""
     head_size: int | None = added(None, neutral=None)
-    """Width of a second output layer, with a ReLU, between the recurrent layer and the output. Default: one linear
-    output layer."""
+    """Width of a hidden layer, with a ReLU, between the recurrent layer and the output. (default: no hidden layer)"""
 
     kind = "recurrent"
 
@@ -88,14 +89,14 @@ class Model(ModelOptions):
     def check(self) -> None:
         """Raise ValueError that begins with the option's name and says what is allowed."""
         _check_known("cell", self.cell, layers.LAYERS)
-        for option in ("hidden_size", "num_layers", "head_size"):
-            value = getattr(self, option)
-            if value is not None and value < 1:
-                raise ValueError(f"{option} must be at least 1, got {value}")
         for option in (*_DEFAULTS, "trainable_bias_hh"):
             value, having = getattr(self, option), cells_with(option)
-            if value not in (None, False) and self.cell not in having:
+            if value is not None and value is not False and self.cell not in having:
                 raise ValueError(f"{option} is for {', '.join(having)}, not for the cell {self.cell}, got {value}")
+        for option, most in _MOST.items():
+            value = getattr(self, option)
+            if value is not None and not 1 <= value <= most:
+                raise ValueError(f"{option} must be between 1 and {most}, got {value}")
         if self.forget_gate is not None:
             _check_known("forget_gate", self.forget_gate, gates.GATES)
         if self.forget_init is not None:
@@ -110,6 +111,15 @@ class Model(ModelOptions):
     @property
     def cost(self) -> float:
         return self.hidden_size * _SLOWER.get(self.cell, 1.0) * _SLOWER.get(self.forget_gate or "", 1.0)
+
+    def least_memory(self, input_size: int) -> LeastMemory:
+        layer = self.layer(input_size, t_max=3.0, device="meta")
+        memory = "" if self.memory_size is None else f" and memory_size {self.memory_size}"
+        return LeastMemory(
+            f"hidden_size {self.hidden_size} with num_layers {self.num_layers}{memory}",
+            sum(parameter.numel() for parameter in layer.parameters()),
+            self.num_layers * self.hidden_size,
+        )
 
     @property
     def needs_t_max(self) -> bool:

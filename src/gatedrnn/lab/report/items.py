@@ -51,7 +51,7 @@ def item_of(experiment: Experiment) -> Item:
             budget: {one.run.key(): (one.model_name, one.seed) for one in experiment.runs(budget)}
             for budget in experiment.notes
         },
-        notes={**experiment.notes},
+        notes={str(budget): note for budget, note in experiment.notes.items()},
         setting=experiment.setting,
         expected=experiment.expected,
         columns=experiment.columns,

@@ -6,10 +6,13 @@ from gatedrnn.lab.tasks.adding import Adding
 from gatedrnn.lab.tasks.base import FreshTask, Task
 from gatedrnn.lab.tasks.classification import class_loss, class_measures
 from gatedrnn.lab.tasks.copy import Copy
+from gatedrnn.lab.tasks.images import PermutedMNIST, PixelTask, SequentialCIFAR, SequentialMNIST
 from gatedrnn.lab.tasks.streams import Batch, Drawn, Epochs, Fresh, Samples, Split, Stream
 
 #: The tasks by name.
-TASKS: dict[str, type[Task]] = {"adding": Adding, "copy": Copy}
+TASKS: dict[str, type[Task]] = {
+    task.name: task for task in (Adding, Copy, SequentialMNIST, PermutedMNIST, SequentialCIFAR)
+}
 
 __all__ = [
     "TASKS",
@@ -20,7 +23,11 @@ __all__ = [
     "Epochs",
     "Fresh",
     "FreshTask",
+    "PermutedMNIST",
+    "PixelTask",
     "Samples",
+    "SequentialCIFAR",
+    "SequentialMNIST",
     "Split",
     "Stream",
     "Task",

@@ -1,28 +1,48 @@
-"""Whether a run can fit into the memory of this machine at all."""
+"""Whether a run fits into the memory of this machine, as far as its sizes tell."""
 
 from __future__ import annotations
 
 import os
 
+import torch
+
 from gatedrnn.lab.training.run import Run
 
-_BYTES = 4  # of a float32
+_BYTES = 4  # of a float32 number
+_UNITS = ("bytes", "kB", "MB", "GB", "TB", "PB", "EB")
 
 
 def check_memory(run: Run) -> None:
-    """Raise ValueError for options that need more than all memory of this machine, before anything is made.
+    """Raise ValueError for sizes that cannot fit. It begins with the option's name.
 
-    A lower bound: the input and the evaluation set alone, not what the layers keep.
+    What is counted is the least that any engine needs, so that no run is refused that could be made. The options must
+    have passed their own checks.
     """
     task, training = run.task, run.training
-    for option, rows in (("batch_size", training.batch_size), ("evaluation_size", training.evaluation_size)):
-        needed = _BYTES * task.steps * task.input_size * (rows or 0)
-        if needed > _physical_memory():
-            raise ValueError(
-                f"{option} {rows} with {task.steps} steps needs {needed / 1e9:,.0f} GB for the input alone; "
-                f"this machine has {_physical_memory() / 1e9:,.0f} GB"
-            )
+    options, weights, at_a_step = run.model.least_memory(task.input_size)
+    if torch.device(training.device).type == "cpu":
+        _check(options, 2 * weights, "a smaller model")  # and their gradients
+    else:
+        at_a_step = 0  # it lies on another device
+    rows = training.batch_size * task.steps * (task.input_size + at_a_step)
+    _check(f"batch_size {training.batch_size} with sequences of {task.steps} steps", rows, "fewer or shorter sequences")
+    size = training.evaluation_size or 0
+    _check(
+        f"evaluation_size {size} with sequences of {task.steps} steps",
+        size * task.steps * task.input_size,
+        "fewer or shorter sequences",
+    )
 
 
-def _physical_memory() -> int:
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+def _check(what: str, numbers: int, instead: str) -> None:
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if numbers * _BYTES > there:
+        raise ValueError(
+            f"{what} needs {_readable(numbers * _BYTES)} of memory or more, this machine has {_readable(there)}: "
+            f"choose {instead}"
+        )
+
+
+def _readable(size: int) -> str:
+    power = (len(str(size)) - 1) // 3
+    return f"{size / 1000**power:.3g} {_UNITS[power]}" if power < len(_UNITS) else f"1000 {_UNITS[-1]}"

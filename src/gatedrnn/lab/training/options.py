@@ -35,13 +35,19 @@ _SCHEDULE_OPTIONS: dict[str, dict[str, float | tuple[int, ...] | int]] = {
     "plateau": {"decay": 0.2, "patience": 20},
 }
 
+# What float32 holds, with room for what an optimiser makes of it: lr/(1−β), lr·weight decay.
+_SMALLEST, _LARGEST = 1e-30, 1e10
+_RANGE = f"between {_SMALLEST:g} and {_LARGEST:g}"
+_MOST = 10**9  # of all that is counted: the time left stays a time that can be written
+_MOST_THREADS = 1024  # beyond that, the system may refuse them, which ends the process
+
 
 @dataclass(frozen=True)
 class Training:
     """How a model is trained. The defaults are the paper's for the adding and the copy task.
 
-    An option that only some optimisers or schedules have is, where it is not given, filled in for these; for the others
-    it stays None.
+    Some options belong to some optimisers or schedules: where these are chosen, the option has the default named with
+    it; elsewhere it is None, and giving it is an error.
     """
 
     optimizer: str = "rmsprop"
@@ -49,57 +55,58 @@ class Training:
     lr: float = 1e-3
     """Learning rate."""
     alpha: float | None = None
-    """rmsprop: how slowly the mean square of the gradient changes; 0.99 unless told otherwise."""
+    """rmsprop: how slowly the mean square of the gradient changes. (default: 0.99)"""
     beta1: float | None = None
-    """adam, adamw: how slowly the mean of the gradient changes; 0.9 unless told otherwise."""
+    """adam, adamw: how slowly the mean of the gradient changes. (default: 0.9)"""
     beta2: float | None = None
-    """adam, adamw: how slowly its mean square changes; 0.999 unless told otherwise."""
+    """adam, adamw: how slowly its mean square changes. (default: 0.999)"""
     eps: float | None = None
-    """rmsprop, adam, adamw: added to the denominator; 1e-8 unless told otherwise."""
+    """rmsprop, adam, adamw: added to the denominator. (default: 1e-8)"""
     momentum: float | None = None
-    """rmsprop, sgd: momentum; 0 unless told otherwise."""
+    """rmsprop, sgd: momentum. (default: 0)"""
     weight_decay: float | None = None
-    """Weight decay; 0 unless told otherwise, for adamw 0.01."""
+    """Weight decay. (default: 0; adamw: 0.01)"""
     clip: float | None = 1.0
-    """The gradient is scaled down to this norm; None leaves it as it is."""
+    """The gradient is scaled down to this norm; with None it is not clipped."""
     batch_size: int = 64
     """Sequences in a batch."""
     updates: int | None = None
-    """Number of updates. Default: 20000, or as many as --epochs says."""
+    """Number of updates. (default: 20000, or as many as --epochs says)"""
     epochs: int | None = added(None, neutral=None)
-    """Length of the run in epochs, in place of --updates; evaluate_every and decay_at are then in epochs too."""
+    """Length of the run in epochs, in place of --updates; evaluate_every and decay_at are then in epochs too.
+    (default: --updates)"""
     schedule: str = "constant"
     """constant, steps (times decay after the updates decay_at), linear or cosine (down to 0 at the end), or plateau
     (times decay when the metric has not become better for patience evaluations)."""
     decay: float | None = None
-    """steps, plateau: the factor on the learning rate; 0.2 unless told otherwise."""
+    """steps, plateau: the factor on the learning rate. (default: 0.2)"""
     decay_at: tuple[int, ...] | None = None
-    """steps: after these updates, or epochs where --epochs is given."""
+    """steps: after these updates, or epochs where --epochs is given; one at least."""
     patience: int | None = None
-    """plateau: evaluations to wait; 20 unless told otherwise."""
+    """plateau: evaluations to wait. (default: 20)"""
     evaluate_every: int | None = None
-    """Updates from one evaluation to the next, or epochs where --epochs is given. Default: 50 updates, 1 epoch."""
+    """Updates from one evaluation to the next, or epochs where --epochs is given. (default: 50 updates, 1 epoch)"""
     evaluation_size: int | None = None
-    """adding, copy: sequences in the evaluation set, which is the same for every run. Default: 1000."""
+    """adding, copy: sequences in the evaluation set, which is the same for every run. (default: 1000)"""
     target: float | None = None
-    """Stop at the first evaluation whose validation metric is at least as good as this."""
+    """Stop at the first evaluation whose validation metric is at least as good as this. (default: no target)"""
     stop_patience: int | None = added(None, neutral=None)
-    """Stop when the validation metric has not become better for so many evaluations. Default: never."""
+    """Stop when the validation metric has not become better for so many evaluations. (default: never)"""
     average_patience: int | None = added(None, neutral=None)
     """sgd: average the weights (ASGD) from the first evaluation on whose validation metric is worse than the best of
-    all but the last so many before it; evaluate the averages. Default: never."""
+    all but the last so many before it; evaluate the averages. (default: never)"""
     budget_seconds: float | None = beside(None)
-    """Stop when training and evaluation have taken so long."""
+    """Stop when training and evaluation have taken this many seconds. (default: no limit)"""
     seed: int = 0
     """Seed of the weights and of the batches."""
     threads: int | None = beside(None)
-    """Threads of torch and of the engine; as many as torch takes unless told otherwise. Kept when the run continues."""
+    """Threads of torch and of the engine; kept when the run is resumed. (default: as many as torch takes)"""
     device: str = "cpu"
     """Where torch computes: cpu, cuda, cuda:1, mps, …"""
     autocast: str | None = None
-    """bfloat16: torch's automatic mixed precision. (float16 would need the loss to be scaled.)"""
+    """bfloat16: torch's automatic mixed precision. float16 would need the loss to be scaled. (default: off)"""
     checkpoint_seconds: float = beside(30.0)
-    """Seconds between checkpoints: the work that a killed run loses at most."""
+    """Seconds between checkpoints: a killed run loses no more work than that."""
     tensorboard: bool = beside(False)
     """Write TensorBoard events too; needs the package tensorboard."""
 
@@ -119,14 +126,14 @@ class Training:
         _check_known("schedule", self.schedule, SCHEDULES)
         self._check_owned("optimizer", _OPTIMIZER_OPTIONS)
         self._check_owned("schedule", _SCHEDULE_OPTIONS)
-        for option in ("lr", "eps", "clip", "budget_seconds"):
-            value = getattr(self, option)
-            if value is not None and not (value > 0 and math.isfinite(value)):
-                raise ValueError(f"{option} must be a positive number, got {value}")
-        for option in ("weight_decay", "checkpoint_seconds"):
-            value = getattr(self, option)
-            if not (value >= 0 and math.isfinite(value)):
-                raise ValueError(f"{option} must be 0 or a positive number, got {value}")
+        for option in ("lr", "eps", "clip", "weight_decay"):
+            value, zero = getattr(self, option), option == "weight_decay"
+            if value is not None and not (_SMALLEST <= value <= _LARGEST or (zero and value == 0)):
+                raise ValueError(f"{option} must be {'0 or ' if zero else ''}{_RANGE}, got {value}")
+        if self.budget_seconds is not None and not (self.budget_seconds > 0 and math.isfinite(self.budget_seconds)):
+            raise ValueError(f"budget_seconds must be a positive number, got {self.budget_seconds}")
+        if not (self.checkpoint_seconds >= 0 and math.isfinite(self.checkpoint_seconds)):
+            raise ValueError(f"checkpoint_seconds must be 0 or a positive number, got {self.checkpoint_seconds}")
         for option in ("alpha", "beta1", "beta2", "momentum", "decay"):
             value = getattr(self, option)
             if value is not None and not 0 <= value < 1:
@@ -137,10 +144,10 @@ class Training:
             *("batch_size", "updates", "epochs", "evaluate_every", "evaluation_size", "threads", "patience"),
             *("stop_patience", "average_patience"),
         ):
-            value = getattr(self, option)
-            if value is not None and value < 1:
-                raise ValueError(f"{option} must be at least 1, got {value}")
-        if self.decay_at is not None and not all(at >= 1 for at in self.decay_at or (0,)):
+            value, most = getattr(self, option), _MOST_THREADS if option == "threads" else _MOST
+            if value is not None and not 1 <= value <= most:
+                raise ValueError(f"{option} must be between 1 and {most}, got {value}")
+        if self.decay_at is not None and not all(1 <= at <= _MOST for at in self.decay_at or (0,)):
             raise ValueError(f"decay_at must name updates or epochs from 1 on, got {list(self.decay_at)}")
         if self.average_patience is not None and self.optimizer != "sgd":
             raise ValueError(f"average_patience is for the optimizer sgd, not for {self.optimizer}")
@@ -174,12 +181,13 @@ def _check_known(option: str, value: str, known: Iterable[str]) -> None:
 
 
 def _check_device(name: str) -> None:
+    if not _usable(name):
+        usable = [device for device in ("cpu", "cuda", "mps", "xpu") if _usable(device)]
+        raise ValueError(f"device must be one that torch can use here ({', '.join(usable)}), got {name!r}")
+
+
+def _usable(device: str) -> bool:
     try:
-        device = torch.device(name)
-        if device.type == "meta":
-            raise RuntimeError("it computes nothing")
-        torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as wrong:
-        raise ValueError(
-            f"device must be one that torch can use here, got {name!r}: {str(wrong).splitlines()[0]}"
-        ) from None
+        return torch.empty(1, device=device).device.type != "meta"  # which computes nothing
+    except (RuntimeError, AssertionError, ImportError):
+        return False
