@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -37,6 +38,10 @@ class Sweep:
     """Some models only: names separated by commas."""
     seeds: str | None = None
     """Some seeds only: numbers separated by commas."""
+    tasks: str | None = None
+    """Some tasks of a table only: names separated by commas."""
+    epochs: int | None = None
+    """Only the first epochs of each run; a later sweep without this option extends the runs. (default: all)"""
 
     def run(self) -> None:
         """Make the runs, say how they go, and list those that failed."""
@@ -75,10 +80,20 @@ class Sweep:
             raise Failure(str(why)) from why
         models = _listed("--models", self.models, dict.fromkeys(run.model_name for run in every))
         seeds = _listed("--seeds", self.seeds, sorted({str(run.seed) for run in every}, key=int))
-        chosen = experiment.runs(budget, models, None if seeds is None else [int(seed) for seed in seeds])
+        tasks = _listed("--tasks", self.tasks, dict.fromkeys(run.run.task.name for run in every))
+        chosen = experiment.runs(budget, models, None if seeds is None else [int(seed) for seed in seeds], tasks)
         if not chosen:
             raise Failure(f"--seeds {self.seeds} leaves no run of --models {self.models}")
-        return chosen
+        return chosen if self.epochs is None else [self._shortened(declared) for declared in chosen]
+
+    def _shortened(self, declared: DeclaredRun) -> DeclaredRun:
+        training = declared.run.training
+        if training.epochs is None:
+            raise Failure(f"--epochs is for tasks with a training set; the runs of {self.label} are counted in updates")
+        if self.epochs is None or not 1 <= self.epochs <= training.epochs:
+            raise Failure(f"--epochs must be between 1 and {training.epochs}, got {self.epochs}")
+        run = dataclasses.replace(declared.run, training=dataclasses.replace(training, epochs=self.epochs))
+        return dataclasses.replace(declared, run=run)
 
 
 def _listed(option: str, text: str | None, known: Iterable[str]) -> Collection[str] | None:

@@ -21,29 +21,32 @@ _GATES: dict[str, tuple[str, str]] = {
 #: All names, in the order of the paper's tables.
 MODEL_NAMES = (*_GATES, "JANET", "NRU")
 HEADS = 4
+_GRU = "-GRU"
 
 
 def variants(
-    names: tuple[str, ...], hidden_size: int, memory_size: int = 64, lrs: Mapping[str, float] | None = None
+    names: tuple[str, ...],
+    hidden_size: int,
+    memory_size: int = 64,
+    lrs: Mapping[str, float] | None = None,
+    head_size: int | None = None,
 ) -> tuple[Variant, ...]:
-    """Models by name; ``memory_size`` is for the NRU, ``lrs`` are learning rates of their own."""
-    return tuple(Variant(name, _model(name, hidden_size, memory_size), (lrs or {}).get(name)) for name in names)
+    """Models by name; ``memory_size`` is for the NRU, ``lrs`` are learning rates of their own.
+
+    GRUs are named as in the paper: fast-GRU, UR-GRU.
+    """
+    return tuple(
+        Variant(name, _model(name, hidden_size, memory_size, head_size), (lrs or {}).get(name)) for name in names
+    )
 
 
-def gru_variants(names: tuple[str, ...], hidden_size: int) -> tuple[Variant, ...]:
-    """GRUs with these gates, named as in the paper: fast-GRU, UR-GRU."""
-    made = []
-    for name in names:
-        gate, init = _GATES[name]
-        model = Model(cell="gru", hidden_size=hidden_size, forget_gate=gate, forget_init=init)
-        made.append(Variant(f"{name}-GRU", model))
-    return tuple(made)
-
-
-def _model(name: str, hidden_size: int, memory_size: int) -> Model:
+def _model(name: str, hidden_size: int, memory_size: int, head_size: int | None) -> Model:
+    sizes: dict[str, int | None] = {"hidden_size": hidden_size, "head_size": head_size}
     if name == "NRU":
-        return Model(cell="nru", hidden_size=hidden_size, memory_size=memory_size, heads=HEADS)
+        return Model(cell="nru", memory_size=memory_size, heads=HEADS, **sizes)  # type: ignore[arg-type]
     if name == "JANET":
-        return Model(cell="janet", hidden_size=hidden_size, forget_gate="sigmoid", forget_init="chrono")
-    gate, init = _GATES[name]
-    return Model(cell="lstm", hidden_size=hidden_size, tied=True, forget_gate=gate, forget_init=init)
+        return Model(cell="janet", forget_gate="sigmoid", forget_init="chrono", **sizes)  # type: ignore[arg-type]
+    gate, init = _GATES[name.removesuffix(_GRU)]
+    if name.endswith(_GRU):
+        return Model(cell="gru", forget_gate=gate, forget_init=init, **sizes)  # type: ignore[arg-type]
+    return Model(cell="lstm", tied=True, forget_gate=gate, forget_init=init, **sizes)  # type: ignore[arg-type]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import ClassVar
 
@@ -133,6 +133,7 @@ class SequentialCIFAR(PixelTask):
         return (super().pixels(pictures) - mean) / std
 
 
+@cache
 def bit_reversal(count: int) -> Tensor:
     """0 … count−1 in the order of their bits read backwards, with as few bits as the largest needs."""
     bits = (count - 1).bit_length()
