@@ -7,17 +7,17 @@ import dataclasses
 import pytest
 
 from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS, MODEL_NAMES, BudgetName, NotRunnableError
-from gatedrnn.lab.models import build
+from gatedrnn.lab.models import Model, Sizes
 from gatedrnn.lab.tasks import Adding, Copy
 
-RUNNABLE = [label for label, experiment in EXPERIMENTS.items() if experiment.grid is not None]
+RUNNABLE = [label for label, experiment in EXPERIMENTS.items() if experiment.grids]
 PENDING = [label for label, experiment in EXPERIMENTS.items() if experiment.pending is not None]
 THEORY = [label for label, experiment in EXPERIMENTS.items() if experiment.theory]
 budgets = pytest.mark.parametrize("budget", BUDGETS)
 
 
 def test_each_item_comes_from_one_place() -> None:
-    assert len(RUNNABLE) == 6 and len(PENDING) == 6 and len(THEORY) == 5
+    assert len(RUNNABLE) == 10 and len(PENDING) == 2 and len(THEORY) == 5
     assert len({*RUNNABLE, *PENDING, *THEORY}) == len(EXPERIMENTS)
 
 
@@ -27,6 +27,10 @@ def test_each_item_comes_from_one_place() -> None:
         ("fig:adding_mse", (8 * 3, 3 * 5 + 4 * 3 + 1, 8)),
         ("fig:adding_timescale", (5 * 3, 5 * 3, 5)),
         ("fig:copy_accuracy", (8 * 3, 3 * 5 + 4 * 3 + 1, 8)),
+        ("tab:sMNIST_results", (3 * 7 * 3, 3 * 7, 3 * 7)),
+        ("fig:psMNIST_result", (7 * 3, 7, 7)),
+        ("tab:sMNIST_results_GRU", (3 * 13 * 3, 3 * 13, 3 * 13)),
+        ("tab:sMNIST_small_results", (3 * 9 * 4, 3 * 9, 3 * 9)),
     ],
 )
 def test_counts(label: str, counts: tuple[int, int, int]) -> None:
@@ -39,7 +43,7 @@ def test_every_run_can_be_made_and_is_another_one(label: str, budget: BudgetName
     runs = EXPERIMENTS[label].runs(budget)
     for declared in runs:
         declared.run.check()
-        assert declared.model_name in MODEL_NAMES
+        assert declared.model_name.removesuffix("-GRU") in MODEL_NAMES
         assert declared.run.training.seed == declared.seed
         assert declared.folder.endswith(f"/{budget}/{declared.model_name}/seed{declared.seed}")
     assert len({declared.run.key() for declared in runs}) == len(runs)
@@ -102,7 +106,7 @@ def test_models_and_seeds_can_be_chosen() -> None:
 
 
 def test_what_the_models_are() -> None:
-    models = {d.model_name: d.run.model for d in EXPERIMENTS["fig:adding_mse"].runs("paper")}
+    models = _models("fig:adding_mse", "adding")
     assert {name: (m.cell, m.forget_gate, m.forget_init) for name, m in models.items()} == {
         "softsign": ("lstm", "softsign", "constant"),
         "sigmoid": ("lstm", "sigmoid", "constant"),
@@ -113,9 +117,19 @@ def test_what_the_models_are() -> None:
         "JANET": ("janet", "sigmoid", "chrono"),
         "NRU": ("nru", None, None),
     }
-    small = EXPERIMENTS["tab:sMNIST_small_results"].plans["psmnist"]["paper"].models
-    uniform = {v.name: (v.model.forget_gate, v.model.forget_init) for v in small if v.name in ("UR", "UF")}
+    small = _models("tab:sMNIST_small_results", "psmnist")
+    uniform = {name: (small[name].forget_gate, small[name].forget_init) for name in ("UR", "UF")}
     assert uniform == {"UR": ("refine", "uniform"), "UF": ("fast", "uniform")}
+    grus = {name: model for name, model in _models("tab:sMNIST_results_GRU", "scifar").items() if model.cell == "gru"}
+    assert list(grus) == [f"{name}-GRU" for name in ("softsign", "sigmoid", "refine", "UR", "fast", "UF")]
+    assert (grus["UF-GRU"].forget_gate, grus["UF-GRU"].forget_init) == ("fast", "uniform")
+
+
+def _models(label: str, task: str) -> dict[str, Model]:
+    """Those of the paper's setting by name."""
+    models = {d.model_name: d.run.model for d in EXPERIMENTS[label].runs("paper", seeds=[0], tasks=[task])}
+    assert all(isinstance(model, Model) for model in models.values())
+    return models  # type: ignore[return-value]
 
 
 # N = H(I+H) + H of the paper; NRU as counted from its authors' code.
@@ -130,23 +144,25 @@ def test_parameter_counts_are_the_papers(label: str, n: int, nru: int) -> None:
     expected = {**blocks, "refine": 4 * n, "JANET": 2 * n, "NRU": nru}
     for declared in EXPERIMENTS[label].runs("paper", seeds=[0]):
         task = declared.run.task
-        network = build(declared.run.model, task.input_size, task.output_size, task.last, task.t_max)
-        trained = sum(p.numel() for p in network.layer.parameters() if p.requires_grad)
+        network = declared.run.model.build(Sizes(task.input_size, task.output_size, task.last, task.t_max))
+        trained = sum(p.numel() for p in network.layers[""].parameters() if p.requires_grad)
         assert trained == expected[declared.model_name], declared.model_name
 
 
-def test_parameter_counts_of_what_is_planned() -> None:
-    large = {v.name: v.model for v in EXPERIMENTS["tab:sMNIST_results"].plans["smnist"]["paper"].models}
-    nru = build(large["NRU"], 1, 10, 1, 784.0)
-    assert sum(p.numel() for p in nru.layer.parameters()) == 405_224
-    small = {v.name: v.model for v in EXPERIMENTS["tab:sMNIST_small_results"].plans["smnist"]["paper"].models}
-    assert sum(p.numel() for p in build(small["NRU"], 1, 10, 1, 784.0).layer.parameters()) == 38_728
+def test_parameter_counts_of_the_classifiers() -> None:
+    sizes = Sizes(1, 10, 1, 784.0)
+    large, small = _models("tab:sMNIST_results", "smnist"), _models("tab:sMNIST_small_results", "smnist")
+    assert sum(p.numel() for p in large["NRU"].build(sizes).layer.parameters()) == 405_224
+    assert sum(p.numel() for p in small["NRU"].build(sizes).layer.parameters()) == 38_728
+    # One output layer, and two: Linear(H, 256), ReLU, Linear(256, 10).
+    heads = [sum(p.numel() for p in models["fast"].build(sizes).head.parameters()) for models in (small, large)]
+    assert heads == [128 * 10 + 10, 512 * 256 + 256 + 256 * 10 + 10]
 
 
 def test_learning_rates_of_their_own() -> None:
     def own(label: str, task: str) -> dict[str, float]:
-        models = EXPERIMENTS[label].plans[task]["paper"].models
-        return {variant.name: variant.lr for variant in models if variant.lr is not None}
+        runs = EXPERIMENTS[label].runs("paper", seeds=[0], tasks=[task])
+        return {d.model_name: d.run.training.lr for d in runs if d.run.training.lr != 5e-4}
 
     for task in ("smnist", "psmnist", "scifar"):
         assert own("tab:sMNIST_results", task) == {"softsign": 2e-4, "NRU": 2e-4}
@@ -155,13 +171,45 @@ def test_learning_rates_of_their_own() -> None:
 
 
 @pytest.mark.parametrize(
+    ("label", "task", "budget", "expected"),
+    [
+        ("tab:sMNIST_results", "scifar", "paper", ("adam", 5e-4, 1.0, 50, 150, None, None, {0, 1, 2})),
+        ("tab:sMNIST_results_GRU", "smnist", "paper", ("adam", 5e-4, 1.0, 50, 150, None, None, {0, 1, 2})),
+        ("fig:psMNIST_result", "psmnist", "paper", ("adam", 5e-4, 1.0, 50, 150, None, None, {0, 1, 2})),
+        ("tab:sMNIST_small_results", "smnist", "paper", ("rmsprop", 5e-4, 1.0, 100, 150, (100,), 0.2, {0, 1, 2, 3})),
+        ("tab:sMNIST_small_results", "psmnist", "paper", ("rmsprop", 5e-4, 1.0, 100, 150, (100,), 0.2, {0, 1, 2, 3})),
+        ("tab:sMNIST_small_results", "scifar", "paper", ("rmsprop", 5e-4, 1.0, 100, 100, (50,), 0.2, {0, 1, 2, 3})),
+        ("tab:sMNIST_small_results", "smnist", "desk", ("rmsprop", 5e-4, 1.0, 100, 5, None, None, {0})),
+        ("tab:sMNIST_small_results", "psmnist", "desk", ("rmsprop", 5e-4, 1.0, 100, 20, (14,), 0.2, {0})),
+        ("tab:sMNIST_small_results", "scifar", "desk", ("rmsprop", 5e-4, 1.0, 100, 3, None, None, {0})),
+    ],
+)
+def test_the_setting_of_the_images(label: str, task: str, budget: BudgetName, expected: tuple[object, ...]) -> None:
+    runs = EXPERIMENTS[label].runs(budget, models=["sigmoid", "fast"], tasks=[task])
+    assert {d.run.task.name for d in runs} == {task}
+    for declared in runs:
+        t = declared.run.training
+        found = (t.optimizer, t.lr, t.clip, t.batch_size, t.epochs, t.decay_at, t.decay)
+        assert (*found, {d.seed for d in runs}) == expected
+        assert t.evaluate_every == 1 and t.updates is None  # epochs
+
+
+def test_images_share_their_runs() -> None:
+    one, other = (EXPERIMENTS[label].runs("paper") for label in ("tab:sMNIST_results", "tab:sMNIST_results_GRU"))
+    shared = {d.folder for d in one} & {d.folder for d in other}
+    assert {folder.split("/")[2] for folder in shared} == {"softsign", "sigmoid", "refine", "fast"}
+    assert {d.folder for d in EXPERIMENTS["fig:psMNIST_result"].runs("paper")} <= {d.folder for d in one}
+
+
+def test_a_declared_run_says_what_it_is() -> None:
+    (run,) = EXPERIMENTS["tab:sMNIST_small_results"].runs("desk", models=["UF"], tasks=["psmnist"])
+    assert run.says == {"grid": "small_psmnist", "budget": "desk", "task": "psmnist", "model": "UF", "seed": 0}
+    assert run.folder == "small_psmnist/desk/UF/seed0"
+
+
+@pytest.mark.parametrize(
     ("label", "task", "expected"),
     [
-        ("tab:sMNIST_results", "scifar", ("adam", 5e-4, 1.0, 50, 150, (), 3)),
-        ("tab:sMNIST_results_GRU", "smnist", ("adam", 5e-4, 1.0, 50, 150, (), 3)),
-        ("fig:psMNIST_result", "psmnist", ("adam", 5e-4, 1.0, 50, 150, (), 3)),
-        ("tab:sMNIST_small_results", "psmnist", ("rmsprop", 5e-4, 1.0, 100, 150, (100,), 4)),
-        ("tab:sMNIST_small_results", "scifar", ("rmsprop", 5e-4, 1.0, 100, 100, (50,), 4)),
         ("tab:language_results", "ptb", ("sgd", 30.0, 0.25, 20, 1000, (), 1)),
         ("tab:results_sc", "speech", ("adamw", 1e-3, 1.0, 50, 200, (), 1)),
     ],
@@ -193,7 +241,7 @@ def test_plans_are_complete_and_possible() -> None:
 def test_pending_items_say_why(label: str) -> None:
     with pytest.raises(NotRunnableError, match=rf"{label} cannot be run yet: the tasks? .* not built yet"):
         EXPERIMENTS[label].runs("desk")
-    assert dict(EXPERIMENTS[label].budgets) == {}
+    assert dict(EXPERIMENTS[label].notes) == {}
 
 
 @pytest.mark.parametrize("label", THEORY)
@@ -204,11 +252,15 @@ def test_theory_needs_no_training(label: str) -> None:
 
 def test_budgets_say_what_they_are() -> None:
     for label in RUNNABLE:
-        notes = [budget.note for budget in EXPERIMENTS[label].budgets.values()]
-        assert len(set(notes)) == 3
-        desk = EXPERIMENTS[label].budgets["desk"]
-        assert f"T={desk.task.length} in place of" in desk.note  # type: ignore[attr-defined]
-        assert f"{desk.training.updates:,} updates" in desk.note
+        assert len(set(EXPERIMENTS[label].notes.values())) == 3
+        for grid in EXPERIMENTS[label].grids:
+            desk = grid.budgets["desk"]
+            assert desk.note in EXPERIMENTS[label].notes["desk"]
+            if desk.training.epochs is None:
+                assert f"T={desk.task.length} in place of" in desk.note  # type: ignore[attr-defined]
+                assert f"{desk.training.updates:,} updates" in desk.note
+            else:
+                assert f"{desk.training.epochs} epochs" in desk.note and "in place of" in desk.note
 
 
 def test_declarations_cannot_be_changed() -> None:

@@ -35,7 +35,9 @@ class Processes:
         self.running: dict[str, int] = {}
         self.stopped: list[str] = []
 
-    def __call__(self, run: Run, folder: Path, log: Path, send: Callable[[Message], None]) -> Processes._One:
+    def __call__(
+        self, run: Run, folder: Path, log: Path, send: Callable[[Message], None], declared: Any
+    ) -> Processes._One:
         name = folder.parent.name
         self.order.append(name)
         self.running[name] = run.training.threads or 0

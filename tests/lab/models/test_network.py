@@ -6,24 +6,58 @@ import pytest
 import torch
 
 from gatedrnn import gates, inits, layers, time_scales
-from gatedrnn.lab.models import Model, Network, build, gate_spread, load, read_note, spread, time_scale_spread
+from gatedrnn.lab.models import LayerAndHead, Model, Sizes, gate_spread, load, read_note, spread, time_scale_spread
 from gatedrnn.lab.models import weights_bytes as to_bytes
 from gatedrnn.lab.models.options import cells_with
 
 H = 8
 
 
-def _built(model: Model, t_max: float = 50.0) -> Network:
+def _built(model: Model, t_max: float = 50.0, last: int | None = 4) -> LayerAndHead:
     torch.manual_seed(0)
-    return build(model, input_size=2, output_size=3, last=4, t_max=t_max)
+    return model.build(Sizes(input_size=2, output_size=3, last=last, t_max=t_max))
 
 
 @pytest.mark.parametrize("cell", layers.LAYERS)
 def test_the_head_reads_the_last_outputs(cell: str) -> None:
     network = _built(Model(cell=cell, hidden_size=H, num_layers=2))
     x = torch.randn(9, 5, 2)
-    output, _ = network.layer(x)
-    assert torch.equal(network(x), output[-4:] @ network.head.weight.T + network.head.bias)
+    output, state = network.layer(x)
+    head = network.head
+    assert isinstance(head, torch.nn.Linear)
+    found = network(x)
+    assert torch.equal(found.output, output[-4:] @ head.weight.T + head.bias)
+    assert all(map(torch.equal, found.carry, state if isinstance(state, tuple) else (state,)))
+    assert found.penalty is None
+
+
+@pytest.mark.parametrize("cell", layers.LAYERS)
+def test_a_sequence_in_two_parts_is_the_sequence(cell: str) -> None:
+    network = _built(Model(cell=cell, hidden_size=H, num_layers=2), last=None)
+    x = torch.randn(9, 5, 2)
+    first = network(x[:4])
+    second = network(x[4:], first.carry)
+    whole = network(x)
+    torch.testing.assert_close(torch.cat([first.output, second.output]), whole.output)
+    for part, expected in zip(second.carry, whole.carry, strict=True):
+        torch.testing.assert_close(part, expected)
+
+
+def test_the_head_reads_the_end_of_each_row() -> None:
+    network = _built(Model(hidden_size=H), last=2)
+    x, lengths = torch.randn(9, 3, 2), torch.tensor([9, 2, 5])
+    found = network(x, None, lengths).output
+    for row, length in enumerate(lengths.tolist()):
+        torch.testing.assert_close(found[:, row], network(x[:length, row : row + 1]).output[:, 0])
+
+
+def test_a_head_of_two_layers() -> None:
+    network = _built(Model(hidden_size=H, head_size=6))
+    first, _, second = network.head.children()  # type: ignore[misc]
+    x = torch.randn(9, 5, 2)
+    expected = second(torch.relu(first(network.layer(x)[0][-4:])))
+    assert torch.equal(network(x).output, expected)
+    assert (first.in_features, first.out_features, second.out_features) == (H, 6, 3)
 
 
 @pytest.mark.parametrize("cell", cells_with("trainable_bias_hh"))
@@ -99,7 +133,7 @@ def test_weights_there_and_back(tmp_path: Path) -> None:
     again, read = load(path)
     assert read == model
     x = torch.randn(6, 2, 2)
-    assert torch.equal(again(x), network(x))
+    assert torch.equal(again(x).output, network(x).output)
 
 
 def test_spread_of_known_values() -> None:
@@ -112,17 +146,27 @@ def test_spread_of_known_values() -> None:
 def test_spreads_of_a_layer() -> None:
     network = _built(Model(hidden_size=H, num_layers=2))
     scale = float(-1 / torch.log(torch.sigmoid(torch.ones((), dtype=torch.float64))))
-    scales = time_scale_spread(network.layer)
-    assert scales is not None and set(scales) == {"l0", "l1"}
+    scales = time_scale_spread(network)
+    assert set(scales) == {"l0", "l1"}
     assert scales["l1"]["mean"] == pytest.approx(scale, rel=1e-6)
     x = torch.randn(10, 3, 2)
-    measured = gate_spread(network.layer, x)
-    assert measured is not None and set(measured["l0"]) == {"forget", "input", "output"}
+    measured = gate_spread(network, x)
+    assert set(measured["l0"]) == {"forget", "input", "output"}
     with torch.no_grad():
         collected = network.layer(x, return_states="gates")[2]
     assert measured["l1"]["forget"]["mean"] == pytest.approx(float(collected["forget"][1].mean()), rel=1e-6)
     nru = _built(Model(cell="nru", hidden_size=H))
-    assert time_scale_spread(nru.layer) is None and gate_spread(nru.layer, x) is None
+    assert time_scale_spread(nru) == {} == gate_spread(nru, x)
+
+
+def test_gates_are_measured_within_the_lengths() -> None:
+    network = _built(Model(hidden_size=H))
+    x, lengths = torch.randn(10, 2, 2), torch.tensor([10, 4])
+    measured = gate_spread(network, x, lengths)["l0"]["forget"]
+    with torch.no_grad():
+        values = [network.layer(x[:n, i : i + 1], return_states="gates")[2]["forget"] for i, n in enumerate((10, 4))]
+    expected = torch.cat([v.flatten() for v in values])
+    assert measured["mean"] == pytest.approx(float(expected.mean()), rel=1e-6)
 
 
 @pytest.mark.parametrize("init", inits.INITS)

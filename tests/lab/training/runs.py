@@ -44,7 +44,7 @@ def result(folder: Path) -> dict[str, Any]:
     """Everything a run leaves that must be the same to the bit: metrics, record, weights, optimiser and generators."""
     found = read_run(folder)
     assert found.record is not None and found.warnings == []
-    last = max((folder / CHECKPOINTS).iterdir())
+    last = max((folder / CHECKPOINTS).glob("[0-9]*"))
     files = read_checkpoint(last).files
     return {
         "metrics": [{name: value for name, value in line.items() if name != "seconds"} for line in found.metrics],

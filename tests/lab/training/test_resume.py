@@ -104,7 +104,8 @@ def test_a_damaged_checkpoint_is_noticed_and_the_one_before_it_used(
     _stopped(tmp_path, 15)
     harm(tmp_path / CHECKPOINTS / "00000014" / name)
     said, found = _continued(tmp_path)
-    assert said[0].startswith("checkpoint 00000014 was passed by: ") and name in said[0]
+    assert said[0].startswith("checkpoint 00000014 is damaged (") and name in said[0]
+    assert said[0].endswith("moved aside to damaged-00000014-1")
     assert said[1] == "continuing from update 13"
     assert found == uninterrupted
 
@@ -132,7 +133,7 @@ def test_a_damaged_record_is_written_anew(tmp_path: Path, uninterrupted: dict[st
     train(SMALL, tmp_path)
     _truncate(tmp_path / "record.json")
     said, found = _continued(tmp_path)
-    assert said == ["continuing from update 30", "record.json was damaged and is written anew"]
+    assert said == ["continuing from update 30", "record.json was damaged and is written again"]
     assert found == uninterrupted
 
 

@@ -41,8 +41,9 @@ class RunState:
     seconds: float | None = None
     #: Why it failed.
     reason: str | None = None
-    #: At which update this sweep took it up, and how many there are to make; None before the first news.
+    #: At which update this sweep took it up; None before the first news.
     first_update: int | None = None
+    #: How many there are to make; None for a length in epochs, before the first news.
     updates: int | None = None
 
     @property
@@ -155,7 +156,7 @@ def _state(declared: DeclaredRun, out: Path, threads: int) -> RunState:
     if begun is not None:
         threads = begun.threads or threads
     run = dataclasses.replace(declared.run, training=dataclasses.replace(declared.run.training, threads=threads))
-    state = RunState(declared.folder, run, folder, declared.says)
+    state = RunState(declared.folder, run, folder, declared.says, updates=run.training.updates)
     if record is not None:
         state.take_record(record)
         state.before = True
@@ -171,7 +172,8 @@ def _take(run: RunState, message: Message) -> None:
     if message.update is not None:
         if run.first_update is None:
             run.first_update = message.update
-        run.update, run.updates, run.value, run.rate = message.update, message.updates, message.value, message.rate
+        run.update, run.value, run.rate = message.update, message.value, message.rate
+        run.updates = message.updates or run.updates
     if message.record is not None:
         run.take_record(message.record)
     if message.failed is not None:

@@ -28,7 +28,7 @@ def main() -> int:
     threading.Thread(target=_end_with_the_sweep, daemon=True).start()
     try:
         run = Run.from_json(job["run"])
-        record = train(run, job["out"], _reporter(channel, run.task.metric), job["declared"])
+        record = train(run, job["out"], _reporter(channel, run.task.metric), job.get("declared"))
     except (ValueError, OSError) as wrong:  # what users can understand and mend
         _send(channel, failed=_one_line(str(wrong)))
         return 1

@@ -203,11 +203,12 @@ def _network(run: Run) -> Network:
 def _engine(run: Run, network: Network) -> str:
     """The line that says which engine runs and why; ValueError if the one asked for cannot."""
     steps, rows = run.task.steps, run.training.batch_size
-    try:
-        with autocast(run.training):
-            for layer in network.layers.values():
-                x = torch.zeros((), device=run.training.device).expand(steps, rows, layer.input_size)
-                line = explain(layer, x).splitlines()[0]
-    except RuntimeError as wrong:
-        raise ValueError(f"engine must be one that can run this: {wrong}") from None
-    return line
+    lines = []
+    for layer in network.layers.values():
+        x = torch.zeros((), device=run.training.device).expand(steps, rows, layer.input_size)  # takes no memory
+        try:
+            with autocast(run.training):
+                lines.append(explain(layer, x).splitlines()[0])
+        except RuntimeError as wrong:
+            raise ValueError(f"engine must be one that can run this, got {layer.engine!r}: {wrong}") from None
+    return "; ".join(dict.fromkeys(lines))

@@ -36,7 +36,7 @@ _SCHEDULE_OPTIONS: dict[str, dict[str, float | tuple[int, ...] | int]] = {
 }
 
 # What float32 holds, with room for what an optimiser makes of it: lr/(1−β), lr·weight decay.
-_SMALLEST, _LARGEST = 1e-30, 1e10
+_SMALLEST, _LARGEST = 1e-30, 1e18
 _RANGE = f"between {_SMALLEST:g} and {_LARGEST:g}"
 _MOST = 10**9  # of all that is counted: the time left stays a time that can be written
 _MOST_THREADS = 1024  # beyond that, the system may refuse them, which ends the process
