@@ -18,7 +18,7 @@ SMALL = Run(
     Model(hidden_size=8),
     Training(updates=30, batch_size=8, evaluate_every=10, evaluation_size=20, checkpoint_seconds=0.0, threads=1),
 )
-CLOCKS = ("seconds", "seconds_evaluation", "updates_a_second", "resumed", "notes")
+CLOCKS = ("seconds", "seconds_evaluation", "seconds_an_epoch", "updates_a_second", "resumed", "notes")
 
 
 def changed(run: Run = SMALL, **options: Any) -> Run:

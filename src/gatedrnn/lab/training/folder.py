@@ -214,8 +214,8 @@ def _check_extension(run: Run, theirs: Mapping[str, Mapping[str, Any]], out: Pat
     for name in _LENGTH:
         there, here = theirs["training"].get(name), getattr(run.training, name)
         if (there is None) != (here is None):
-            unit, other = ("epochs", "updates") if name == "epochs" and there is None else ("updates", "epochs")
-            raise RefusedError(f"{out} holds a run whose length is in {other}, not in {unit}; choose another folder")
+            unit, other = _LENGTH if theirs["training"].get("epochs") is None else reversed(_LENGTH)
+            raise RefusedError(f"{out} holds a run whose length is in {unit}, not in {other}; choose another folder")
         if there is not None and here < there:
             raise RefusedError(
                 f"{out} holds a longer run: {name} is {there} there and {here} here; choose another folder"
@@ -247,9 +247,10 @@ def _write_options(run: Run, out: Path, begun: Begun | None, declared: Mapping[s
         write_json(out / OPTIONS_FILE, {**run.as_json(), **added})
     elif begun.extended:
         write_json(out / OPTIONS_FILE, {**run.as_json(), **kept, **added, "extends": list(begun.keys)})
-        (out / RECORD_FILE).unlink(missing_ok=True)
     elif added and kept.get("declared") != added["declared"]:
         write_json(out / OPTIONS_FILE, {**begun.options, **added})
+    if begun is not None and (begun.extended or "extends" in kept):
+        (out / RECORD_FILE).unlink(missing_ok=True)  # of the shorter run: that of this one would have been returned
 
 
 def _refuse_links(out: Path, names: tuple[str, ...]) -> None:
