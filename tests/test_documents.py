@@ -74,9 +74,9 @@ def test_commands_exist(document: Path, capsys: pytest.CaptureFixture[str]) -> N
     """The verbs and options of `gatedrnn …` commands are those of the command line."""
     commands = "\n".join([*_blocks(document, "sh"), *re.findall(r"`([^`\n]+)`", document.read_text())])
     for verb, arguments in re.findall(r"^gatedrnn ([a-z]+)(.*)$", commands, re.MULTILINE):
-        task = re.findall(r"^ ([a-z]+)", arguments) if verb == "train" else []
+        below = re.findall(r"^ ([a-z]+)", arguments) if verb in ("train", "data") else []
         with pytest.raises(SystemExit, match="0"):
-            main([verb, *task, "--help"])
+            main([verb, *below, "--help"])
         shown = capsys.readouterr().out
         for option in re.findall(r"--[a-z-]+", arguments):
             assert option in shown, f"{document.name}: gatedrnn {verb} {option}"

@@ -15,12 +15,6 @@ from gatedrnn.lab.data.images import open_images
 from tests.lab.data import toys
 
 
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("GATEDRNN_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
-
-
 def prepared(cache: Path) -> Path:
     (path,) = (cache / "prepared").iterdir()
     return path

@@ -13,12 +13,10 @@ from torch import Tensor
 
 from gatedrnn.lab.data.appearing import appearing
 from gatedrnn.lab.data.errors import DataError, naming
-from gatedrnn.lab.data.finding import Found, find
+from gatedrnn.lab.data.files import CHUNK, Found
 from gatedrnn.lab.data.image_formats import FIELDS, ImageData
-from gatedrnn.lab.data.places import cache_folder, data_folder
-from gatedrnn.lab.data.sets import known
+from gatedrnn.lab.data.places import cache_folder
 
-_CHUNK = 1 << 20
 _CHECKSUM = hashlib.sha256().digest_size  # bytes at the end of the prepared file
 
 
@@ -32,20 +30,9 @@ class ImageSet:
     test_labels: Tensor
 
 
-def images(name: str, root: Path | None = None) -> ImageSet:
-    """The images of a set, checked, as tensors that are mapped from a file and loaded page by page as they are read.
-
-    ``root`` is the data folder; None for GATEDRNN_DATA or the user's cache. The tensors are private: what is written to
-    them does not reach the file. Raises DataError that names a damaged file, MissingDataError if the set is not there.
-    """
-    return open_images(known(name, ImageData), data_folder(root))
-
-
 def open_images(data: ImageData, root: Path) -> ImageSet:
-    """As ``images``, for a set of one's own."""
-    found = find(data, root)
-    for file in found:
-        file.check()
+    """The images of a set, checked, mapped from a file that is made the first time and when it is damaged."""
+    found = data.find(root)
     path = cache_folder() / "prepared" / f"{data.key}.images"
     mapped = _mapped(data, path)
     if mapped is None:
@@ -100,6 +87,6 @@ def _prepare(data: ImageData, found: list[Found], path: Path) -> None:
                     stream.write(samples.values.data)
         checksum = hashlib.sha256()
         stream.seek(0)
-        while piece := stream.read(_CHUNK):
+        while piece := stream.read(CHUNK):
             checksum.update(piece)
         stream.write(checksum.digest())
