@@ -58,7 +58,10 @@ def _unpack(archive: Found, tree: Tree, folder: Path) -> None:
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(content)
         listed[name] = (len(content), hashlib.sha256(content).hexdigest())
-    tree.check(folder)
+    try:
+        tree.check(folder)
+    except DataError as wrong:
+        raise DataError(f"{archive.path} is damaged: {wrong}") from wrong
     with open(folder / _LIST, "w", encoding="utf-8", newline="") as stream:
         csv.writer(stream).writerows((name, *facts) for name, facts in listed.items())
 
