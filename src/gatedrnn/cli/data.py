@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,7 +37,7 @@ class ListSets:
     """List the data sets: what they are, their licence and size, and where they lie."""
 
     data: Path | None = None
-    """Folder of the data sets (default: GATEDRNN_DATA, or data in the user's cache)."""
+    """Folder of the data sets. (default: GATEDRNN_DATA, or data in the user's cache)"""
 
     def run(self) -> None:
         """Print a table."""
@@ -51,7 +52,7 @@ class ListSets:
                 where = _where(data, root)
             except DataError as wrong:
                 where = str(wrong)
-            table.add_row(data.name, data.title, data.licence, _megabytes(data.size), where)
+            table.add_row(data.name, data.title, data.licence, _megabytes(data.size) if data.size else "–", where)
         console = Console()
         console.print(table)
         console.print(f"data folder: {root}", highlight=False, markup=False, soft_wrap=True)
@@ -64,7 +65,7 @@ class FetchSet:
     name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
     """Name of the set (see: gatedrnn data list)."""
     data: Path | None = None
-    """Folder of the data sets (default: GATEDRNN_DATA, or data in the user's cache)."""
+    """Folder of the data sets. (default: GATEDRNN_DATA, or data in the user's cache)"""
 
     def run(self) -> None:
         """Download what is missing, and say where it is."""
@@ -76,6 +77,9 @@ class FetchSet:
                 fetched = fetch(data, data_folder(self.data), progress)
         except DataError as wrong:
             raise Failure(str(wrong), code=1) from wrong
+        except KeyboardInterrupt:
+            print("stopped: what has arrived is kept; run the same command to resume", file=sys.stderr)
+            raise
         count = len(fetched.downloaded)
         done = f"{count} file{'s' * (count != 1)} downloaded and verified" if count else "present and verified"
         print(f"{data.name}: {done} in {fetched.folder} (licence: {data.licence})")
@@ -86,31 +90,38 @@ class VerifySets:
     """Check all files of a data set, or of all sets, against their published checksums."""
 
     name: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="NAME")] = None
-    """Name of the set (default: all that are there)."""
+    """Name of the set. (default: all that are there)"""
     data: Path | None = None
-    """Folder of the data sets (default: GATEDRNN_DATA, or data in the user's cache)."""
+    """Folder of the data sets. (default: GATEDRNN_DATA, or data in the user's cache)"""
 
     def run(self) -> None:
-        """Print a line for each file; damage ends with exit code 1."""
-        from gatedrnn.lab.data import SETS, DataError, data_folder
+        """Print a line for each file. Damage, or a file that is missing, ends with exit code 1."""
+        from gatedrnn.lab.data import SETS, data_folder
 
         root = data_folder(self.data)
         chosen = list(SETS.values()) if self.name is None else [_set(self.name)]
-        checked = damaged = 0
-        for data in chosen:
-            try:
-                for result in data.verify(root):
-                    checked += 1
-                    damaged += result.damage is not None
-                    print(f"{data.name}: {result.damage or f'{result.path} ok'}")
-                if self.name is not None and data.where(root) is None:
-                    raise Failure(data.missing_text(root, data.look(root)[1]), code=1)
-            except DataError as wrong:
-                checked, damaged = checked + 1, damaged + 1
-                print(f"{data.name}: {wrong}")
-        if damaged:
-            raise Failure(f"{damaged} of {checked} damaged; remove them, then gatedrnn data fetch NAME", code=1)
-        print(f"{checked} checked, none damaged" if checked else f"no data sets in {root}")
+        results = [result for data in chosen for result in self._verify(data, root)]
+        wrong = results.count(False)
+        if wrong:
+            raise Failure(f"{wrong} of {len(results)} damaged or missing", code=1)
+        print(f"{len(results)} checked, none damaged" if results else f"no data sets in {root}")
+
+    def _verify(self, data: DataSet, root: Path) -> Iterator[bool]:
+        """Prints what is found, and tells whether it is well."""
+        from gatedrnn.lab.data import DataError
+
+        try:
+            anything = self.name is not None
+            for checked in data.verify(root):
+                anything = True
+                print(f"{data.name}: {checked.damage or f'{checked.path} ok'}")
+                yield checked.damage is None
+            if anything and data.where(root) is None:
+                print(data.missing_text(root, data.look(root)[1]))
+                yield False
+        except DataError as wrong:
+            print(f"{data.name}: {wrong}")
+            yield False
 
 
 @dataclass(frozen=True)
@@ -185,4 +196,4 @@ def _where(data: DataSet, root: Path) -> str:
 
 
 def _megabytes(size: int) -> str:
-    return f"{size / 1e6:,.1f} MB" if size else "–"
+    return f"{size / 1e6:,.1f} MB"
