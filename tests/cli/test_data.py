@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -96,11 +97,13 @@ def test_fetch_that_fails_ends_in_one_line(server: Server, tmp_path: Path, capsy
 def test_fetch_offline_gives_one_message(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    data = toys.idx_set(CONTENTS, at="http://127.0.0.1:9")  # nobody listens there
-    monkeypatch.setitem(SETS, "toy", data)
-    assert run("fetch", "toy", "--data", tmp_path) == 1
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))  # not listening: connections are refused
+        data = toys.idx_set(CONTENTS, at=f"http://127.0.0.1:{closed.getsockname()[1]}")
+        monkeypatch.setitem(SETS, "toy", data)
+        assert run("fetch", "toy", "--data", tmp_path) == 1
     printed = capsys.readouterr()
-    assert printed.out == "" and printed.err.startswith(f"gatedrnn: http://127.0.0.1:9/{NAMES[0]} cannot be reached: ")
+    assert printed.out == "" and printed.err.startswith(f"gatedrnn: {data.files[0].address} cannot be reached: ")
     assert printed.err.endswith(data.missing_text(tmp_path, list(data.files)) + "\n")
 
 

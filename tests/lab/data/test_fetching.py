@@ -9,7 +9,7 @@ import pytest
 
 from gatedrnn.lab.data import DataError, MissingDataError, fetch
 from gatedrnn.lab.data.download import Patience
-from gatedrnn.lab.data.images import open_images
+from gatedrnn.lab.data.image_sets import open_images
 from gatedrnn.lab.data.speech import open_speech
 from tests.lab.data import toys
 from tests.lab.data.server import fixed, serving, whole

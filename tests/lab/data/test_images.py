@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from gatedrnn.lab.data import SETS, DataError, ImageSet, MissingDataError, images
+from gatedrnn.lab.data import SETS, DataError, ImageSet, MissingDataError, image_sets, images
 from gatedrnn.lab.data.image_formats import ImageData
-from gatedrnn.lab.data.images import open_images
+from gatedrnn.lab.data.image_sets import open_images
 from tests.lab.data import toys
 
 
@@ -262,10 +264,26 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, cache: Path, monkeypa
     assert list((cache / "prepared").iterdir()) == []
 
 
-def test_what_a_killed_process_left_is_removed(tmp_path: Path, cache: Path) -> None:
+def test_what_a_killed_process_left_is_written_over(tmp_path: Path, cache: Path) -> None:
     data = toys.idx_set(CONTENTS)
     toys.write(tmp_path, CONTENTS)
-    old, new = (toys.write(cache / "prepared", {f".{data.key}.images.{pid}.tmp": b"half"}) for pid in (1, 2))
-    os.utime(old / f".{data.key}.images.1.tmp", (0, 0))
-    open_images(data, tmp_path)
-    assert {path.name for path in new.iterdir()} == {f".{data.key}.images.2.tmp", f"{data.key}.images"}
+    toys.write(cache / "prepared", {f".{data.key}.images.tmp": b"half" * 1000})
+    assert equal_to_idx_arrays(open_images(data, tmp_path))
+    assert [path.name for path in (cache / "prepared").iterdir()] == [f"{data.key}.images"]
+
+
+def test_several_at_once_make_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those who come while one prepares it wait, and find it."""
+    toys.write(tmp_path, CONTENTS)
+    made = []
+    prepare = image_sets._prepare
+
+    def slow(data: ImageData, *others: object) -> None:
+        made.append(data)
+        time.sleep(0.2)
+        prepare(data, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(image_sets, "_prepare", slow)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: open_images(toys.idx_set(CONTENTS), tmp_path), range(8)))
+    assert all(equal_to_idx_arrays(one) for one in found) and len(made) == 1

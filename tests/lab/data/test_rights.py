@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gatedrnn.lab.data import fetch
-from gatedrnn.lab.data.images import open_images
+from gatedrnn.lab.data.image_sets import open_images
 from gatedrnn.lab.data.speech import open_speech
 from gatedrnn.lab.data.text import open_text
 from tests.lab.data import toys
@@ -38,7 +38,7 @@ def left_in(folder: Path) -> list[Path]:
 def test_with_rights_nothing_is_said(folder: Path) -> None:
     toys.write(folder / "toy", CONTENTS)
     assert said_without_rights(lambda: open_images(DATA, folder)) == "nothing"
-    assert len(left_in(folder / "cache")) == 1
+    assert len(left_in(folder / "cache" / "prepared")) == 1
 
 
 def test_a_data_folder_that_may_only_be_read_is_enough(folder: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_cache_that_must_not_be_written_to(kind: str, folder: Path) -> None:
 def test_a_prepared_file_that_must_not_be_read(folder: Path) -> None:
     toys.write(folder / "toy", CONTENTS)
     open_images(DATA, folder)
-    (prepared,) = left_in(folder / "cache")
+    (prepared,) = left_in(folder / "cache" / "prepared")
     prepared.chmod(0)
     said = said_without_rights(lambda: open_images(DATA, folder))
     assert said.startswith(f"DataError: cannot read {prepared}: ") and "Permission denied" in said
@@ -122,7 +122,7 @@ def test_a_full_disk_while_images_are_prepared(folder: Path) -> None:
 
     said = said_without_rights(open_on_a_full_disk)
     assert said == f"DataError: cannot write {folder}/cache/prepared/{DATA.key}.images: File too large"
-    assert left_in(folder / "cache") == []
+    assert left_in(folder / "cache" / "prepared") == []
 
 
 def test_a_full_disk_while_speech_is_unpacked(folder: Path) -> None:

@@ -119,6 +119,13 @@ def test_a_full_disk_leaves_no_folder(tmp_path: Path, cache: Path, monkeypatch: 
     assert list((cache / "prepared").iterdir()) == []
 
 
+def test_what_a_killed_process_left_is_thrown_away(tmp_path: Path, cache: Path) -> None:
+    toys.write(tmp_path, {"spoken.tar.gz": ARCHIVE})
+    toys.write(cache / "prepared" / f".{SPOKEN.key}.tmp", {"yes/z.wav": b"half"})
+    folder = open_speech(SPOKEN, tmp_path)
+    assert list(folder.parent.iterdir()) == [folder] and not (folder / "yes/z.wav").exists()
+
+
 def test_a_folder_is_preferred_and_given_as_it_lies(tmp_path: Path, cache: Path) -> None:
     folder = toys.write(tmp_path / "spoken", CONTENTS)
     toys.write(tmp_path, {"spoken.tar.gz": ARCHIVE})

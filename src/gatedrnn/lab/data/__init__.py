@@ -5,7 +5,7 @@ from __future__ import annotations
 from gatedrnn.lab.data.declared import Checked, DataSet
 from gatedrnn.lab.data.errors import DataError, MissingDataError
 from gatedrnn.lab.data.fetching import Fetched, fetch
-from gatedrnn.lab.data.images import ImageSet
+from gatedrnn.lab.data.image_sets import ImageSet
 from gatedrnn.lab.data.opening import images, speech_folder, text_files
 from gatedrnn.lab.data.places import data_folder
 from gatedrnn.lab.data.sets import SETS

@@ -1,23 +1,34 @@
-"""Large files and folders that appear whole or not at all."""
+"""Large files and folders that appear whole or not at all, made by one process at a time."""
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-_LEFT_BEHIND = 24 * 3600.0  # seconds after which a temporary name belongs to nobody who is still writing
+from gatedrnn.lab.data.places import cache_folder
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Inside the ``with`` nobody else makes what is to be at this path; others wait. It ends with the process."""
+    locks = cache_folder() / "locks"
+    for folder in (path.parent, locks):
+        folder.mkdir(parents=True, exist_ok=True)
+    with open(locks / path.name, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager
 def appearing(path: Path) -> Iterator[BinaryIO]:
     """A file to write and read that takes this name when all is on the disk, and leaves nothing behind otherwise.
 
-    A process that was killed leaves its temporary file; a later one removes it.
+    To be used ``alone``: what a killed process left under the temporary name is written over.
     """
     temporary = _temporary(path)
     try:
@@ -34,8 +45,10 @@ def appearing(path: Path) -> Iterator[BinaryIO]:
 def appearing_folder(path: Path) -> Iterator[Path]:
     """The same for a folder, which takes the place of one that is there."""
     temporary = _temporary(path)
+    if temporary.exists():
+        shutil.rmtree(temporary)
     try:
-        temporary.mkdir()
+        temporary.mkdir(parents=True)
         yield temporary
         os.sync()
         if path.exists():
@@ -46,8 +59,4 @@ def appearing_folder(path: Path) -> Iterator[Path]:
 
 
 def _temporary(path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for left in path.parent.glob(f".{path.name}.*.tmp"):
-        if time.time() - left.stat().st_mtime > _LEFT_BEHIND:
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
-    return path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    return path.with_name(f".{path.name}.tmp")

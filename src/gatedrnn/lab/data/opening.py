@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from gatedrnn.lab.data.image_formats import ImageData
-from gatedrnn.lab.data.images import ImageSet, open_images
+from gatedrnn.lab.data.image_sets import ImageSet, open_images
 from gatedrnn.lab.data.places import data_folder
 from gatedrnn.lab.data.sets import known
 from gatedrnn.lab.data.speech import SpeechData, open_speech

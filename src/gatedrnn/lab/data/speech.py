@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from gatedrnn.lab.data.appearing import appearing_folder
+from gatedrnn.lab.data.appearing import alone, appearing_folder
 from gatedrnn.lab.data.declared import DataSet
 from gatedrnn.lab.data.errors import DataError, MissingDataError, naming
 from gatedrnn.lab.data.files import Found
@@ -40,12 +40,12 @@ def open_speech(data: SpeechData, root: Path) -> Path:
         raise MissingDataError(data.missing_text(root, missing))
     (archive,) = found
     unpacked = cache_folder() / "prepared" / data.key
-    with naming(unpacked):
-        whole = _whole(unpacked)
-    if not whole:
+    if not _whole(unpacked):
         archive.check()
-        with naming(unpacked, "write"), appearing_folder(unpacked) as folder:
-            _unpack(archive, data.tree, folder)
+        with naming(unpacked, "write"), alone(unpacked):
+            if not _whole(unpacked):  # another process may have unpacked it meanwhile
+                with appearing_folder(unpacked) as folder:
+                    _unpack(archive, data.tree, folder)
     return unpacked
 
 
@@ -89,8 +89,9 @@ def _members(archive: Found, tree: Tree) -> Iterator[tuple[str, bytes]]:
 
 def _whole(folder: Path) -> bool:
     """Whether every file that was unpacked is there with its size."""
-    try:
-        with open(folder / _LIST, encoding="utf-8", newline="") as stream:
-            return all(os.stat(folder / name).st_size == int(size) for name, size, _ in csv.reader(stream))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return False
+    with naming(folder):
+        try:
+            with open(folder / _LIST, encoding="utf-8", newline="") as stream:
+                return all(os.stat(folder / name).st_size == int(size) for name, size, _ in csv.reader(stream))
+        except (FileNotFoundError, NotADirectoryError, ValueError):
+            return False

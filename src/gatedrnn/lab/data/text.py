@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from gatedrnn.lab.data.appearing import appearing
+from gatedrnn.lab.data.appearing import alone, appearing
 from gatedrnn.lab.data.declared import DataSet
 from gatedrnn.lab.data.errors import DataError, naming
 from gatedrnn.lab.data.files import File, Found
@@ -36,11 +36,12 @@ def open_text(data: TextData, root: Path) -> dict[str, Path]:
 
 def _unpacked(archive: Found, folder: Path) -> dict[File, Path]:
     paths = {member: folder / member.name for member in archive.file.members}
-    if all(_whole(member, path) for member, path in paths.items()):
-        return paths
-    for member, content in archive.contents():
-        with naming(paths[member], "write"), appearing(paths[member]) as stream:
-            stream.write(content)
+    if not all(_whole(member, path) for member, path in paths.items()):
+        with naming(folder, "write"), alone(folder):
+            folder.mkdir(exist_ok=True)
+            for member, content in archive.contents():
+                with naming(paths[member], "write"), appearing(paths[member]) as stream:
+                    stream.write(content)
     return paths
 
 

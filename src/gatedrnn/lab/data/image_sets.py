@@ -11,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from gatedrnn.lab.data.appearing import appearing
+from gatedrnn.lab.data.appearing import alone, appearing
 from gatedrnn.lab.data.errors import DataError, naming
 from gatedrnn.lab.data.files import CHUNK, Found
 from gatedrnn.lab.data.image_formats import FIELDS, ImageData
@@ -36,10 +36,13 @@ def open_images(data: ImageData, root: Path) -> ImageSet:
     path = cache_folder() / "prepared" / f"{data.key}.images"
     mapped = _mapped(data, path)
     if mapped is None:
-        _prepare(data, found, path)
-        mapped = _mapped(data, path)
-        if mapped is None:
-            raise DataError(f"{path} is not what was written to it")
+        with naming(path, "write"), alone(path):
+            mapped = _mapped(data, path)  # another process may have made it meanwhile
+            if mapped is None:
+                _prepare(data, found, path)
+                mapped = _mapped(data, path)
+    if mapped is None:
+        raise DataError(f"{path} is not what was written to it")
     return ImageSet(**{field: mapped[begin:end].view(data.shape_of(field)) for field, begin, end in _layout(data)})
 
 
@@ -78,7 +81,7 @@ def _mapped(data: ImageData, path: Path) -> Tensor | None:
 def _prepare(data: ImageData, found: list[Found], path: Path) -> None:
     """Write the prepared file under a temporary name, one official file after the other, and put it into place."""
     begins = {field: begin for field, begin, _ in _layout(data)}
-    with naming(path, "write"), appearing(path) as stream:
+    with appearing(path) as stream:
         stream.truncate(_total(data))
         for file in found:
             for content_file, content in file.contents():
