@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -130,6 +131,20 @@ def test_another_set_of_the_same_name_does_not_find_the_prepared_file_of_the_fir
     other = {**CONTENTS, "t10k-labels-idx1-ubyte": toys.idx(np.array([1, 2, 3], np.uint8))}
     toys.write(tmp_path / "b", other)
     assert open_images(toys.idx_set(other), tmp_path / "b").test_labels.tolist() == [1, 2, 3]
+
+
+def test_a_prepared_file_of_another_layout_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same bytes, to be read otherwise: the shape is 2 × 3, then 3 × 2."""
+    toys.write(tmp_path, CONTENTS)
+    data = toys.idx_set(CONTENTS)
+    open_images(data, tmp_path)
+    with pytest.raises(DataError, match="train-images-idx3-ubyte holds 6 × 2 × 3 values, expected 6 × 3 × 2"):
+        open_images(dataclasses.replace(data, shape=(3, 2)), tmp_path)
+    made = []
+    prepare = image_sets._prepare
+    monkeypatch.setattr(image_sets, "_prepare", lambda *arguments: (made.append(1), prepare(*arguments)))
+    monkeypatch.setattr(image_sets, "_LAYOUT", 2)
+    assert equal_to_idx_arrays(open_images(data, tmp_path)) and made == [1]
 
 
 def _flip(content: bytes) -> bytes:

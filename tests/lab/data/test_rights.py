@@ -97,6 +97,16 @@ def test_a_prepared_file_that_must_not_be_read(folder: Path) -> None:
     assert said.startswith(f"DataError: cannot read {prepared}: ") and "Permission denied" in said
 
 
+def test_what_another_user_prepared_can_be_read(folder: Path) -> None:
+    toys.write(folder / "toy", CONTENTS)
+    open_images(DATA, folder)
+    (prepared,) = left_in(folder / "cache" / "prepared")
+    prepared.chmod(0o444)
+    for path in (prepared.parent, folder / "cache", folder / "toy"):
+        path.chmod(0o555)
+    assert said_without_rights(lambda: open_images(DATA, folder)) == "nothing"
+
+
 def test_a_data_folder_that_must_not_be_written_to(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     (folder / "data").mkdir()

@@ -17,6 +17,7 @@ from gatedrnn.lab.data.files import CHUNK, Found
 from gatedrnn.lab.data.image_formats import FIELDS, ImageData
 from gatedrnn.lab.data.places import cache_folder
 
+_LAYOUT = 1  # to be counted up when the prepared file changes
 _CHECKSUM = hashlib.sha256().digest_size  # bytes at the end of the prepared file
 
 
@@ -59,6 +60,11 @@ def _total(data: ImageData) -> int:
     return max(end for _, _, end in _layout(data))
 
 
+def _checksum(data: ImageData) -> hashlib._Hash:
+    """Begun with how the bytes are to be read: a file of another layout is never taken for one of this."""
+    return hashlib.sha256(repr((_LAYOUT, data.train, data.test, data.shape, data.classes, data.format)).encode())
+
+
 def _mapped(data: ImageData, path: Path) -> Tensor | None:
     """All bytes of the prepared file, if it is there and its checksum, at its end, is right."""
     total = _total(data)
@@ -73,7 +79,9 @@ def _mapped(data: ImageData, path: Path) -> Tensor | None:
         except RuntimeError as wrong:  # torch's word for what the system refuses
             raise DataError(f"cannot read {path}: {wrong}") from wrong
     values = mapped.numpy()
-    if hashlib.sha256(values[:total].data).digest() != values[total:].tobytes():
+    checksum = _checksum(data)
+    checksum.update(values[:total].data)
+    if checksum.digest() != values[total:].tobytes():
         return None
     return mapped[:total]
 
@@ -88,7 +96,7 @@ def _prepare(data: ImageData, found: list[Found], path: Path) -> None:
                 for samples in data.format.pieces(data, data.contents.index(content_file), content):
                     stream.seek(begins[samples.field] + samples.start * prod(data.shape_of(samples.field)[1:]))
                     stream.write(samples.values.data)
-        checksum = hashlib.sha256()
+        checksum = _checksum(data)
         stream.seek(0)
         while piece := stream.read(CHUNK):
             checksum.update(piece)
