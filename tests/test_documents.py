@@ -11,6 +11,7 @@ import pytest
 
 from gatedrnn.cli import main
 from gatedrnn.cli.list import gate_table
+from gatedrnn.lab.data import SETS
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
@@ -74,9 +75,9 @@ def test_commands_exist(document: Path, capsys: pytest.CaptureFixture[str]) -> N
     """The verbs and options of `gatedrnn …` commands are those of the command line."""
     commands = "\n".join([*_blocks(document, "sh"), *re.findall(r"`([^`\n]+)`", document.read_text())])
     for verb, arguments in re.findall(r"^gatedrnn ([a-z]+)(.*)$", commands, re.MULTILINE):
-        task = re.findall(r"^ ([a-z]+)", arguments) if verb == "train" else []
+        below = re.findall(r"^ ([a-z]+)", arguments) if verb in ("train", "data") else []
         with pytest.raises(SystemExit, match="0"):
-            main([verb, *task, "--help"])
+            main([verb, *below, "--help"])
         shown = capsys.readouterr().out
         for option in re.findall(r"--[a-z-]+", arguments):
             assert option in shown, f"{document.name}: gatedrnn {verb} {option}"
@@ -84,3 +85,12 @@ def test_commands_exist(document: Path, capsys: pytest.CaptureFixture[str]) -> N
 
 def test_the_readme_shows_the_gates_of_the_registry() -> None:
     assert gate_table() in (ROOT / "README.md").read_text()
+
+
+def test_the_page_on_data_names_every_set_with_its_folder_files_and_licence() -> None:
+    page = (ROOT / "docs" / "data.md").read_text()
+    for data in SETS.values():
+        (row,) = re.findall(rf"^\| `{data.name}` \|.*$", page, re.MULTILINE)
+        assert row.endswith(f"| {data.licence} |")
+        assert all(f"`{data.folders[0]}/{file.name}`" in row for file in data.files)
+        assert data.tree is None or f"`{data.tree.folders[0]}`" in row

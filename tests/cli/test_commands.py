@@ -51,8 +51,8 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 WRONG = {
-    "": "one of these must follow: demo, theory, train, sweep, report, timescales, list, bench; see gatedrnn --help",
-    "nonsense": "unknown: nonsense; known are demo, theory, train, sweep, report, timescales, list, bench; "
+    "": "one of these must follow: demo, theory, train, sweep, report, data, timescales, list, bench; see gatedrnn --help",
+    "nonsense": "unknown: nonsense; known are demo, theory, train, sweep, report, data, timescales, list, bench; "
     "see gatedrnn --help",
     "theory": "theory needs --out PATH; see gatedrnn theory --help",
     "list --colour red": "unknown: --colour, red; see gatedrnn --help",

@@ -1,4 +1,4 @@
-"""The command line: ``gatedrnn demo | theory | train | sweep | report | timescales | list | bench``, a file each."""
+"""The command line: ``gatedrnn demo | theory | train | sweep | report | data | …``, a file for each verb."""
 
 from __future__ import annotations
 

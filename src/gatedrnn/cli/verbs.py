@@ -12,6 +12,7 @@ import tyro
 
 from gatedrnn import __version__
 from gatedrnn.cli.bench import Bench
+from gatedrnn.cli.data import Data
 from gatedrnn.cli.demo import Demo
 from gatedrnn.cli.failure import Failure
 from gatedrnn.cli.list import List
@@ -36,6 +37,7 @@ VERBS: dict[str, type[Verb]] = {
     "train": Train,
     "sweep": Sweep,
     "report": Report,
+    "data": Data,
     "timescales": TimeScales,
     "list": List,
     "bench": Bench,

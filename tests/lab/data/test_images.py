@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
-from gatedrnn.lab.data import SETS, DataError, ImageSet, MissingDataError, images
+from gatedrnn.lab.data import SETS, DataError, ImageSet, MissingDataError, image_sets, images
 from gatedrnn.lab.data.image_formats import ImageData
-from gatedrnn.lab.data.images import open_images
+from gatedrnn.lab.data.image_sets import open_images
 from tests.lab.data import toys
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("GATEDRNN_CACHE", str(tmp_path / "cache"))
-    return tmp_path / "cache"
 
 
 def prepared(cache: Path) -> Path:
@@ -134,6 +131,20 @@ def test_another_set_of_the_same_name_does_not_find_the_prepared_file_of_the_fir
     other = {**CONTENTS, "t10k-labels-idx1-ubyte": toys.idx(np.array([1, 2, 3], np.uint8))}
     toys.write(tmp_path / "b", other)
     assert open_images(toys.idx_set(other), tmp_path / "b").test_labels.tolist() == [1, 2, 3]
+
+
+def test_a_prepared_file_of_another_layout_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same bytes, to be read otherwise: the shape is 2 × 3, then 3 × 2."""
+    toys.write(tmp_path, CONTENTS)
+    data = toys.idx_set(CONTENTS)
+    open_images(data, tmp_path)
+    with pytest.raises(DataError, match="train-images-idx3-ubyte holds 6 × 2 × 3 values, expected 6 × 3 × 2"):
+        open_images(dataclasses.replace(data, shape=(3, 2)), tmp_path)
+    made = []
+    prepare = image_sets._prepare
+    monkeypatch.setattr(image_sets, "_prepare", lambda *arguments: (made.append(1), prepare(*arguments)))
+    monkeypatch.setattr(image_sets, "_LAYOUT", 2)
+    assert equal_to_idx_arrays(open_images(data, tmp_path)) and made == [1]
 
 
 def _flip(content: bytes) -> bytes:
@@ -268,10 +279,26 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, cache: Path, monkeypa
     assert list((cache / "prepared").iterdir()) == []
 
 
-def test_what_a_killed_process_left_is_removed(tmp_path: Path, cache: Path) -> None:
+def test_what_a_killed_process_left_is_written_over(tmp_path: Path, cache: Path) -> None:
     data = toys.idx_set(CONTENTS)
     toys.write(tmp_path, CONTENTS)
-    old, new = (toys.write(cache / "prepared", {f".{data.key}.images.{pid}.tmp": b"half"}) for pid in (1, 2))
-    os.utime(old / f".{data.key}.images.1.tmp", (0, 0))
-    open_images(data, tmp_path)
-    assert {path.name for path in new.iterdir()} == {f".{data.key}.images.2.tmp", f"{data.key}.images"}
+    toys.write(cache / "prepared", {f".{data.key}.images.tmp": b"half" * 1000})
+    assert equal_to_idx_arrays(open_images(data, tmp_path))
+    assert [path.name for path in (cache / "prepared").iterdir()] == [f"{data.key}.images"]
+
+
+def test_several_at_once_make_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those who come while one prepares it wait, and find it."""
+    toys.write(tmp_path, CONTENTS)
+    made = []
+    prepare = image_sets._prepare
+
+    def slow(data: ImageData, *others: object) -> None:
+        made.append(data)
+        time.sleep(0.2)
+        prepare(data, *others)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(image_sets, "_prepare", slow)
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _: open_images(toys.idx_set(CONTENTS), tmp_path), range(8)))
+    assert all(equal_to_idx_arrays(one) for one in found) and len(made) == 1

@@ -13,8 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from gatedrnn.lab.data.declared import DataSet, File
+from gatedrnn.lab.data.files import File
 from gatedrnn.lab.data.image_formats import CifarBinary, Idx, ImageData
+from gatedrnn.lab.data.speech import SpeechData
+from gatedrnn.lab.data.text import SPLITS, TextData
+from gatedrnn.lab.data.trees import Manifest, Words
 
 IDX_NAMES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 CIFAR_NAMES = ("data_batch_1.bin", "data_batch_2.bin", "test_batch.bin")
@@ -28,6 +31,7 @@ def file(name: str, content: bytes, algorithm: str = "md5", members: tuple[File,
 def write(folder: Path, contents: Mapping[str, bytes]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(content)
     return folder
 
@@ -36,13 +40,17 @@ def packed(contents: Mapping[str, bytes]) -> dict[str, bytes]:
     return {f"{name}.gz": gzip.compress(content, mtime=0) for name, content in contents.items()}
 
 
-def tar(contents: Mapping[str, bytes], folder: str = "cifar-10-batches-bin") -> bytes:
+def tar(
+    contents: Mapping[str, bytes], folder: str = "cifar-10-batches-bin", extra: tarfile.TarInfo | None = None
+) -> bytes:
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as archive:
         for name, content in {"readme.html": b"<html>", **contents}.items():
             entry = tarfile.TarInfo(f"{folder}/{name}")
             entry.size = len(content)
             archive.addfile(entry, io.BytesIO(content))
+        if extra is not None:
+            archive.addfile(extra, io.BytesIO(b"x" * extra.size))
     return stream.getvalue()
 
 
@@ -74,7 +82,8 @@ def idx_set(contents: Mapping[str, bytes], train: int = 6, test: int = 3, at: st
         file(f"{name}.gz", gzip.compress(content, mtime=0), members=(file(name, content),), at=at)
         for name, content in contents.items()
     )
-    return ImageData("toy", "digits", "free", ("toy", "."), files, train, test, (2, 3), Idx())
+    facts = {"name": "toy", "title": "digits", "licence": "free", "folders": ("toy", ".")}
+    return ImageData(**facts, files=files, train=train, test=test, shape=(2, 3), format=Idx())
 
 
 def idx_contents() -> dict[str, bytes]:
@@ -103,12 +112,51 @@ def cifar_contents() -> dict[str, bytes]:
 def cifar_set(contents: Mapping[str, bytes], archive: bytes | None = None, at: str = "") -> ImageData:
     members = tuple(file(name, content) for name, content in contents.items())
     archive_file = file("toy.tar.gz", archive or tar(contents), "sha256", members, at)
-    return ImageData("toyfar", "photos", "free", ("toyfar", "."), (archive_file,), 4, 2, (4, 5, 3), CifarBinary())
+    facts = {"name": "toyfar", "title": "photos", "licence": "free", "folders": ("toyfar", ".")}
+    return ImageData(**facts, files=(archive_file,), train=4, test=2, shape=(4, 5, 3), format=CifarBinary())
 
 
 def text_contents() -> dict[str, bytes]:
-    return {f"toy.{split}.txt": f"the {split} set\n".encode() for split in ("train", "valid", "test")}
+    return {f"toy.{split}.txt": f"the {split} set\n".encode() for split in SPLITS}
 
 
-def text_set(contents: Mapping[str, bytes], at: str = "") -> DataSet:
-    return DataSet("words", "text", "free", ("words",), tuple(file(n, c, at=at) for n, c in contents.items()))
+def text_set(files: tuple[File, ...]) -> TextData:
+    facts = {"name": "words", "title": "text", "licence": "free", "folders": ("words", "elsewhere")}
+    return TextData(**facts, files=files, tokens=(4, 4, 4), vocabulary=6)
+
+
+CLIPS = {"yes": 3, "no": 2}
+_LISTS = {
+    "validation_list.txt": ["yes/a_nohash_0.wav"],
+    "testing_list.txt": ["no/a_nohash_0.wav", "yes/b_nohash_0.wav"],
+}
+
+
+def speech_contents() -> dict[str, bytes]:
+    """By path: clips that are all different, the lists, and what else lies in the archive."""
+    clips = {
+        f"{word}/{'abc'[i]}_nohash_0.wav": f"{word} {i} ".encode() * 20 for word in CLIPS for i in range(CLIPS[word])
+    }
+    lists = {name: "".join(f"{clip}\n" for clip in listed).encode() for name, listed in _LISTS.items()}
+    return {**clips, **lists, "_background_noise_/tap.wav": b"hiss" * 50, "LICENSE": b"free"}
+
+
+def speech_tree() -> Words:
+    extras = ("_background_noise_", "LICENSE")
+    return Words(("spoken",), CLIPS, {name: len(listed) for name, listed in _LISTS.items()}, extras)
+
+
+def speech_set(archive: bytes, at: str = "") -> SpeechData:
+    facts = {"name": "spoken", "title": "words", "licence": "free", "folders": ("spoken_archive", ".")}
+    return SpeechData(**facts, files=(file("spoken.tar.gz", archive, "sha256", at=at),), tree=speech_tree())
+
+
+def manifest_contents() -> dict[str, bytes]:
+    clips = {path: content for path, content in speech_contents().items() if path.endswith("_nohash_0.wav")}
+    rows = [f"training,{path},{hashlib.sha256(content).hexdigest()}" for path, content in clips.items()]
+    return {**clips, "manifest.csv": "\n".join(["split,path,sha256", *rows, ""]).encode()}
+
+
+def manifest_set(contents: Mapping[str, bytes]) -> SpeechData:
+    tree = Manifest(("few",), file("manifest.csv", contents["manifest.csv"], "sha256"), 5)
+    return SpeechData(name="few", title="words", licence="free", folders=(".",), files=(), tree=tree)

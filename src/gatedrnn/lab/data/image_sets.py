@@ -11,14 +11,13 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from gatedrnn.lab.data.appearing import appearing
+from gatedrnn.lab.data.appearing import alone, appearing
 from gatedrnn.lab.data.errors import DataError, naming
-from gatedrnn.lab.data.finding import Found, find
+from gatedrnn.lab.data.files import CHUNK, Found
 from gatedrnn.lab.data.image_formats import FIELDS, ImageData
-from gatedrnn.lab.data.places import cache_folder, data_folder
-from gatedrnn.lab.data.sets import known
+from gatedrnn.lab.data.places import cache_folder
 
-_CHUNK = 1 << 20
+_LAYOUT = 1  # to be counted up when the prepared file changes
 _CHECKSUM = hashlib.sha256().digest_size  # bytes at the end of the prepared file
 
 
@@ -32,27 +31,19 @@ class ImageSet:
     test_labels: Tensor
 
 
-def images(name: str, root: Path | None = None) -> ImageSet:
-    """The images of a set, checked, as tensors that are mapped from a file and loaded page by page as they are read.
-
-    ``root`` is the data folder; None for GATEDRNN_DATA or the user's cache. The tensors are private: what is written to
-    them does not reach the file. Raises DataError that names a damaged file, MissingDataError if the set is not there.
-    """
-    return open_images(known(name, ImageData), data_folder(root))
-
-
 def open_images(data: ImageData, root: Path) -> ImageSet:
-    """As ``images``, for a set of one's own."""
-    found = find(data, root)
-    for file in found:
-        file.check()
+    """The images of a set, checked, mapped from a file that is made the first time and when it is damaged."""
+    found = data.find(root)
     path = cache_folder() / "prepared" / f"{data.key}.images"
     mapped = _mapped(data, path)
     if mapped is None:
-        _prepare(data, found, path)
-        mapped = _mapped(data, path)
-        if mapped is None:
-            raise DataError(f"{path} is not what was written to it")
+        with naming(path, "write"), alone(path):
+            mapped = _mapped(data, path)  # another process may have made it meanwhile
+            if mapped is None:
+                _prepare(data, found, path)
+                mapped = _mapped(data, path)
+    if mapped is None:
+        raise DataError(f"{path} is not what was written to it")
     return ImageSet(**{field: mapped[begin:end].view(data.shape_of(field)) for field, begin, end in _layout(data)})
 
 
@@ -69,6 +60,11 @@ def _total(data: ImageData) -> int:
     return max(end for _, _, end in _layout(data))
 
 
+def _checksum(data: ImageData) -> hashlib._Hash:
+    """Begun with how the bytes are to be read: a file of another layout is never taken for one of this."""
+    return hashlib.sha256(repr((_LAYOUT, data.train, data.test, data.shape, data.classes, data.format)).encode())
+
+
 def _mapped(data: ImageData, path: Path) -> Tensor | None:
     """All bytes of the prepared file, if it is there and its checksum, at its end, is right."""
     total = _total(data)
@@ -83,7 +79,9 @@ def _mapped(data: ImageData, path: Path) -> Tensor | None:
         except RuntimeError as wrong:  # torch's word for what the system refuses
             raise DataError(f"cannot read {path}: {wrong}") from wrong
     values = mapped.numpy()
-    if hashlib.sha256(values[:total].data).digest() != values[total:].tobytes():
+    checksum = _checksum(data)
+    checksum.update(values[:total].data)
+    if checksum.digest() != values[total:].tobytes():
         return None
     return mapped[:total]
 
@@ -91,15 +89,15 @@ def _mapped(data: ImageData, path: Path) -> Tensor | None:
 def _prepare(data: ImageData, found: list[Found], path: Path) -> None:
     """Write the prepared file under a temporary name, one official file after the other, and put it into place."""
     begins = {field: begin for field, begin, _ in _layout(data)}
-    with naming(path, "write"), appearing(path) as stream:
+    with appearing(path) as stream:
         stream.truncate(_total(data))
         for file in found:
             for content_file, content in file.contents():
                 for samples in data.format.pieces(data, data.contents.index(content_file), content):
                     stream.seek(begins[samples.field] + samples.start * prod(data.shape_of(samples.field)[1:]))
                     stream.write(samples.values.data)
-        checksum = hashlib.sha256()
+        checksum = _checksum(data)
         stream.seek(0)
-        while piece := stream.read(_CHUNK):
+        while piece := stream.read(CHUNK):
             checksum.update(piece)
         stream.write(checksum.digest())
