@@ -132,8 +132,9 @@ def nru(phi: None, w: Weights, x: Tensor, h: Tensor, m: Tensor, memory_size: int
         pq = _affine(w, f"W_{direction}", u, f"b_{direction}")
         table = torch.outer(pq[:s], pq[s:]).reshape(heads, memory_size)
         for k in range(heads):
-            length = (table[k].abs() ** 5).sum() ** 0.2
-            change = change + sign * strength[k] * table[k] / length / heads
+            fifth_powers = (table[k].abs() ** 5).sum()
+            if fifth_powers <= 3.4028234663852886e38:  # the largest float32
+                change = change + sign * strength[k] * table[k] / fifth_powers**0.2 / heads
     return (h, m + change), {}
 
 

@@ -7,9 +7,14 @@ from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
+from torch import Tensor
 
 import gatedrnn
+from gatedrnn.lab.tasks import Adding
 from tests.layers.tolerances import SIGMAS
+
+FLOAT32_MAX = torch.finfo(torch.float32).max
 
 
 @pytest.mark.parametrize(
@@ -83,25 +88,115 @@ def test_the_heads_do_not_see_the_input() -> None:
     assert (first != 0).any()
 
 
-@pytest.mark.parametrize("exponent", [-12, -9, -6, 0, 6, 9])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
-def test_directions_have_norm_one_at_any_size(exponent: int, dtype: torch.dtype) -> None:
-    """The fifth powers of what the outer product gives may leave float32; its norm may not."""
+def _memory_after_writing(size: float, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """One step of a cell that writes with α = 1 and never erases: the memory, and the rows of its directions.
+
+    The rows are multiples of ``size``; they are given in float64, before they are divided by their norms.
+    """
     cell: Any = gatedrnn.NRUCell(1, 2, memory_size=8, heads=2, dtype=dtype)
+    p, q = torch.arange(1.0, 5.0), torch.arange(5.0, 9.0)
     with torch.no_grad():
         for parameter in cell.parameters():
             parameter.zero_()
         cell.b_a.fill_(1.0)
-        cell.b_va.copy_(torch.arange(1.0, 9.0) * 10.0 ** (exponent / 2))
-        cell.b_vb.copy_(torch.arange(1.0, 9.0))
-        p, q = (torch.arange(1.0, 5.0), torch.arange(5.0, 9.0))
-        rows = torch.outer(p, q).reshape(2, 8).double()
-        expected = (rows / (rows**5).sum(-1, keepdim=True) ** 0.2).mean(0)
+        cell.b_va.copy_(torch.cat([p, q]) * math.sqrt(size))
+        cell.b_vb.copy_(torch.cat([p, q]))
         _, m = cell(torch.zeros(1, 1, dtype=dtype))
+    return m[0], size * torch.outer(p, q).reshape(2, 8).double()
+
+
+@pytest.mark.parametrize("exponent", [-12, -9, -6, 0, 5, 6])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_directions_have_norm_one(exponent: int, dtype: torch.dtype) -> None:
+    """The fifth powers of small rows leave float32; their norms do not."""
+    m, rows = _memory_after_writing(10.0**exponent, dtype)
+    expected = (rows / (rows**5).sum(-1, keepdim=True) ** 0.2).mean(0)
     if exponent > -12:  # at −12 the eps of the authors, 1e-12, is of the size of the norm
-        torch.testing.assert_close(m[0].double(), expected, rtol=1e-4, atol=0)
+        torch.testing.assert_close(m.double(), expected, rtol=1e-4, atol=0)
     assert torch.isfinite(m).all()
     assert m.abs().max() <= 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_a_row_whose_fifth_powers_leave_float32_counts_as_zero(dtype: torch.dtype) -> None:
+    """In every dtype. The second row is the larger one and gets there first."""
+    _, (small, large) = _memory_after_writing(1.0, dtype)
+    limit = FLOAT32_MAX**0.2
+    first, second = (float((row**5).sum() ** 0.2) for row in (small, large))
+    for size, rows_left in ((0.999 * limit / second, 2), (1.001 * limit / second, 1), (1.001 * limit / first, 0)):
+        m, _ = _memory_after_writing(size, dtype)
+        left = [small / first, large / second][:rows_left]
+        expected = sum(left, torch.zeros(8, dtype=torch.float64)) / 2
+        torch.testing.assert_close(m.double(), expected, rtol=1e-4, atol=0)
+
+
+@pytest.mark.parametrize("exponent", [0, 2, 4, 4.6, 5, 6])
+def test_a_step_is_that_of_float32_at_any_size_of_the_memory(exponent: float) -> None:
+    """torch's own norms of order 5 in float32, infinite where the fifth powers are, as the authors take them."""
+    torch.manual_seed(0)
+    cell: Any = gatedrnn.NRUCell(2, 128)
+    x, h, m = torch.rand(8, 2), torch.rand(8, 128), (torch.rand(8, 64) - 0.5) * 10.0**exponent
+    given = m.clone().requires_grad_()
+    actual = cell(x, (h, given))[1] - given
+
+    plain = m.clone().requires_grad_()
+    w = dict(cell.named_parameters())
+    u = torch.cat([F.linear(torch.cat([x, h, plain], -1), w["W_h"], w["b_h"]).relu(), plain], -1)
+    expected = torch.zeros_like(plain)
+    zeros = []
+    for sign, scale, direction in ((1, "a", "va"), (-1, "b", "vb")):
+        p, q = F.linear(u, w[f"W_{direction}"], w[f"b_{direction}"]).chunk(2, -1)
+        rows = F.normalize(torch.einsum("bi,bj->bij", p, q).reshape(8, 4, 64), p=5.0, dim=-1, eps=1e-12)
+        zeros.append((rows == 0).all(-1))
+        strengths = F.linear(u, w[f"W_{scale}"], w[f"b_{scale}"])
+        expected = expected + sign * (strengths.unsqueeze(-1) * rows).mean(-2)
+
+    share = torch.stack(zeros).float().mean()
+    assert (0.1 < share < 0.9) if exponent == 4.6 else share == (exponent > 4.6)
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5 * 10.0**exponent)
+    weight = torch.randn(8, 64)
+    ours, theirs = (torch.autograd.grad((out * weight).sum(), m)[0] for out, m in ((actual, given), (expected, plain)))
+    if exponent < 6:
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+    else:  # the fourth powers leave float32 too, and torch's gradient of the norm is inf/inf
+        assert theirs.isnan().all() and not ours.any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_the_memory_of_a_fresh_layer_stops_growing(dtype: torch.dtype) -> None:
+    """It grows e-fold in about twenty steps until no row is left, and then stays."""
+    torch.manual_seed(0)
+    layer: Any = gatedrnn.NRU(2, 128, dtype=dtype)
+    with torch.no_grad():
+        _, state = layer(torch.rand(1000, 16, 2, dtype=dtype))
+        _, (_, later) = layer(torch.rand(500, 16, 2, dtype=dtype), state)
+    largest = float(state[1].abs().max())
+    assert 1e4 < largest < 1e5
+    assert float(later.abs().max()) < 1.2 * largest
+
+
+def _train(steps: int, updates: int, batch_size: int) -> list[float]:
+    """Losses on the adding problem with the paper's optimiser: RMSprop 1e-3, gradients clipped to norm 1."""
+    torch.manual_seed(0)
+    task, generator = Adding(steps), torch.Generator().manual_seed(0)
+    layer, head = gatedrnn.NRU(2, 128), torch.nn.Linear(128, 1)
+    parameters = [*layer.parameters(), *head.parameters()]
+    optimizer = torch.optim.RMSprop(parameters, lr=1e-3)
+    losses = []
+    for _ in range(updates):
+        x, target = task.batch(batch_size, generator)
+        loss = task.loss(head(layer(x)[0][-1:]), target)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(parameters, 1.0, error_if_nonfinite=True)
+        optimizer.step()
+        losses.append(loss.item())
+    return losses
+
+
+def test_the_first_updates_on_long_sequences_do_not_diverge() -> None:
+    """The outputs begin at the size of the memory, 1e4; from there they may only come down."""
+    assert max(_train(steps=300, updates=6, batch_size=4)) < 1e8
 
 
 @pytest.mark.parametrize("bias", [True, False])

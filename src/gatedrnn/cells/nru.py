@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from gatedrnn.cells.base import Cell, PreActivations, State, Weights, linear, wide
 from gatedrnn.gates import Gate
 
+#: The L5 norm above which a row of directions counts as zero: where the fifth powers sum to the largest float32.
+LARGEST_NORM = torch.finfo(torch.float32).max ** 0.2
 
 @dataclass(frozen=True)
 class NRU(Cell):
@@ -20,6 +21,10 @@ class NRU(Cell):
 
     With u = [h; m]: m = m + mean over the heads of (α_k v^α_k − β_k v^β_k), where α = W_a u + b_a, β = W_b u + b_b
     and v^α is the outer product of the halves of W_va u + b_va, reshaped to (K, M); v^β likewise.
+
+    The authors' code takes the norm in float32, where it is infinite above 5.1e7, and so the direction is zero. This is
+    written out here, for every dtype, because the cell depends on it: m + change grows in proportion to m, e-fold in
+    about twenty steps of a fresh layer, until rows leave float32 and the memory rests at about 5e4.
     """
 
     memory_size: int = 64
@@ -91,10 +96,12 @@ class NRU(Cell):
         def directions(letter: str) -> Tensor:
             p, q = affine(letter).chunk(2, -1)
             outer = (p.unsqueeze(-1) * q.unsqueeze(-2)).reshape(*p.shape[:-1], self.heads, self.memory_size)
-            # Each row over its L5 norm, which is at least 1e-12. The row is scaled to about 1 before: fifth powers of
-            # 1e-9 or 1e8 leave float32. The result does not depend on the scale, so its gradient is not needed.
+            # The row is scaled to about 1 before its norm is taken, because the fifth power of 1e-9 is 0 in float32.
+            # The result does not depend on the scale, so its gradient is not needed. Norms are at least 1e-12.
             scale = outer.detach().abs().amax(-1, keepdim=True).clamp(min=1e-12)
-            return F.normalize(outer / scale, p=5.0, dim=-1, eps=1.0)
+            scaled = outer / scale
+            norm = torch.linalg.vector_norm(scaled, 5.0, -1, keepdim=True).clamp(min=1.0)
+            return torch.where(norm * scale > LARGEST_NORM, 0.0, scaled / norm)
 
         write = affine("a").unsqueeze(-1) * directions("va")
         erase = affine("b").unsqueeze(-1) * directions("vb")

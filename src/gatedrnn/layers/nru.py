@@ -24,7 +24,9 @@ class NRU(RecurrentLayer):
 
     where the rows :math:`v^\alpha_k` of L5 norm 1 come from the outer product of the two halves of
     :math:`W_{va} u_t + b_{va}`, reshaped to (K, M), and :math:`v^\beta_k` likewise from :math:`W_{vb}, b_{vb}`.
-    The heads do not see x, as in the authors' code (the paper's text includes it).
+    The heads do not see x, as in the authors' code (the paper's text includes it). A row whose norm before the division
+    is above 5.1e7, where its fifth powers leave float32, counts as zero; the authors' code gets this by overflow. It
+    bounds the memory, which reaches about 5e4 in long sequences: outputs of a fresh layer are of that size.
 
     {arguments}
         memory_size: Size M of the memory; M·K must be a square. Default: 64
