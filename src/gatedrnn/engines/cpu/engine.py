@@ -34,6 +34,9 @@ class CPUEngine(Engine):
     def missing(self) -> str | None:
         return library.reason_missing()
 
+    def wrong_setting(self) -> str | None:
+        return library.wrong_setting()
+
     def describe(self, scan: Scan) -> str:
         threads = torch.get_num_threads()
         return (
