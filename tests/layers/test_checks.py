@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+import functools
+import re
 from typing import Any
 
 import pytest
 import torch
-from torch.nn.utils.rnn import pack_padded_sequence
+from torch.func import functional_call
+from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 import gatedrnn
 from gatedrnn.layers import LAYERS, STEPS
-from tests.cells.cases import CELL_CASES, Case, as_argument
+from tests.cells.cases import AUX_CASES, CELL_CASES, Case, as_argument
 
 I, H, T, B = 3, 4, 5, 3  # noqa: E741
 
@@ -171,3 +175,123 @@ def test_errors_leave_the_layer_usable() -> None:
 def test_an_empty_batch_takes_an_empty_list_of_lengths() -> None:
     output, _ = gatedrnn.GRU(2, 3)(torch.zeros(4, 0, 2), lengths=[])
     assert output.shape == (4, 0, 3)
+
+
+def wrong_shapes(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Too small, too large, broadcastable, transposed where that differs, and with another number of dimensions."""
+    last, front = shape[-1], shape[:-1]
+    found = [(*front, last - 1), (*front, last + 1), (*front, 1), shape[::-1], (1, *shape), ()]
+    return [s for s in found if s != shape]
+
+
+@pytest.mark.parametrize("case", [*AUX_CASES, Case("lstm", "fast", (("proj_size", 2),))], ids=str)
+def test_weights_that_do_not_fit(case: Case, each_engine: str) -> None:
+    """Every weight, biases, projection and auxiliary ones too, assigned or by functional_call, with any engine."""
+    proj = dict(case.options).get("proj_size", 0)
+    layer = case.layer(I, H, 2, bidirectional=True, engine="auto")
+    assert layer.state_dict(), "there are weights to try"
+    expected = layer(x())[0]
+    parameters = {name: p.detach() for name, p in layer.named_parameters()}
+    for name, parameter in parameters.items():
+        for shape in wrong_shapes(tuple(parameter.shape)):
+            text = f"size mismatch for {name}: expected {tuple(parameter.shape)}, got {shape}"
+            wrong = torch.zeros(shape, dtype=torch.float64)
+            for given in (wrong, wrong.clone().requires_grad_()):
+                with pytest.raises(RuntimeError, match=re.escape(text)):
+                    functional_call(layer, {**parameters, name: given}, (x(),))
+            other = copy.deepcopy(layer)
+            setattr(other, name, torch.nn.Parameter(wrong))
+            with pytest.raises(RuntimeError, match=re.escape(text)), torch.no_grad():
+                other(x())
+    assert torch.equal(layer(x())[0], expected)
+    if proj:
+        return
+    step = case.step(I, H)
+    for name, parameter in step.named_parameters():
+        given = {**{n: p.detach() for n, p in step.named_parameters()}, name: torch.zeros(*parameter.shape, 2)}
+        with pytest.raises(RuntimeError, match=f"size mismatch for {name}: expected"):
+            functional_call(step, given, (x(B, I),))
+
+
+def test_a_weight_that_is_not_there() -> None:
+    layer: Any = gatedrnn.GRU(I, H)
+    layer.weight_hh_l0 = None
+    with pytest.raises(RuntimeError, match=r"weight_hh_l0 must be a tensor of shape \(12, 4\), got None"):
+        layer(torch.zeros(T, B, I))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        (torch.tensor([3.0, 2.0]), "int64 tensor on the CPU, got 1-D torch.float32"),
+        (torch.tensor([3, 2], dtype=torch.int32), "got 1-D torch.int32"),
+        (torch.tensor([[3, 2]]), "got 2-D torch.int64"),
+        (torch.tensor(5), "got 0-D"),
+        (torch.tensor([], dtype=torch.int64), "an entry for each time step, got none"),
+        (torch.tensor([2, 3]), r"never increase, be at least 1 and sum to 5, .* got tensor\(\[2, 3\]\)"),
+        (torch.tensor([3, 1, 1, 1, -1]), "never increase, be at least 1"),
+        (torch.tensor([5, 0]), "never increase, be at least 1"),
+        (torch.tensor([3, 1]), "sum to 5"),
+        (torch.tensor([3, 3]), "sum to 5"),
+        (torch.tensor([2**62, 2**62, 2**62, 2**62 - 1, 6]), "sum to 5"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("case", CELL_CASES, ids=str)
+def test_batch_sizes_that_do_not_fit(case: Case, sizes: torch.Tensor, message: str, each_engine: str) -> None:
+    layer = case.layer(I, H, bidirectional=True, engine="auto")
+    for call in (layer, functools.partial(gatedrnn.explain, layer)):
+        with pytest.raises(RuntimeError, match=message):
+            call(PackedSequence(x(5, I), sizes))
+
+
+def test_orders_that_do_not_fit(each_engine: str) -> None:
+    layer: Any = gatedrnn.GRU(I, H, dtype=torch.float64)
+    sizes, order = torch.tensor([3, 2]), torch.tensor([0, 1])
+    with pytest.raises(RuntimeError, match=r"sorted_indices must have an entry for each of 3 rows, got \(2,\)"):
+        layer(PackedSequence(x(5, I), sizes, order))
+    with pytest.raises(RuntimeError, match=r"unsorted_indices must have an entry for each of 3 rows, got \(2,\)"):
+        layer(PackedSequence(x(5, I), sizes, None, order))
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors:UserWarning")
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support:UserWarning")
+def test_tensors_that_are_not_dense(each_engine: str) -> None:
+    layer: Any = gatedrnn.LSTM(I, H)
+    cell: Any = gatedrnn.LSTMCell(I, H)
+    parameters = {name: p.detach() for name, p in layer.named_parameters()}
+    dense = torch.rand(T, B, I)
+    h = torch.rand(1, B, H)
+    for call, message in (
+        (lambda: layer(dense.to_sparse()), "LSTM: input must be dense, got the layout torch.sparse_coo"),
+        (lambda: layer(dense.to_mkldnn()), "input must be dense, got the layout torch._mkldnn"),
+        (lambda: layer(dense[0].to_sparse_csr()), "input must be dense, got the layout torch.sparse_csr"),
+        (lambda: layer(torch.nested.nested_tensor([dense[0], dense[1]])), "input must not be a nested tensor"),
+        (lambda: layer(torch.nested.as_nested_tensor(dense, layout=torch.jagged)), "must not be a nested tensor"),
+        (lambda: layer(dense, (h, h.to_sparse())), "c_0 must be dense"),
+        (lambda: layer(dense, (h.to_mkldnn(), h)), "h_0 must be dense"),
+        (lambda: layer(PackedSequence(dense[0].to_sparse(), torch.tensor([2, 1]))), "input must be dense"),
+        (
+            lambda: functional_call(
+                layer, {**parameters, "weight_hh_l0": parameters["weight_hh_l0"].to_sparse()}, (dense,)
+            ),
+            "weight_hh_l0 must be dense",
+        ),
+        (lambda: cell(dense[0].to_sparse()), "LSTMCell: input must be dense"),
+    ):
+        with pytest.raises(RuntimeError, match=message), torch.no_grad():
+            call()
+
+
+def test_numbers_that_are_not_real() -> None:
+    """Autocast changes floating dtypes only; the imaginary part must not be lost on the way."""
+    layer: Any = gatedrnn.LSTM(I, H)
+    cell: Any = gatedrnn.LSTMCell(I, H)
+    for dtype in (torch.complex64, torch.int64):
+        given = torch.ones(T, B, I).to(dtype)
+        for enabled in (False, True):
+            with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+                with pytest.raises(ValueError, match=f"RNN input dtype .{dtype}. does not match"):
+                    layer(given)
+                with pytest.raises(RuntimeError, match=f"same dtype, but got {dtype}"):
+                    cell(given[0])

@@ -29,6 +29,10 @@ HALF = {torch.bfloat16: 5e-2, torch.float16: 1e-2}
 #: the slope of the logit, which is below 20 for |b| ≤ 3 and every gate.
 BIAS = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 0.2}
 
+#: JANET's input factor and its slope in float32 where |logit f| is about 20: the rounding of the logit (20 eps) and of
+#: what leads to it, in units of the largest entry.
+BETA = 1e-5
+
 #: Rise and decay over 1e5 steps.
 LONG_MEMORY = 0.01
 

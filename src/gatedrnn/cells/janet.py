@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import dataclass
 
 import torch
@@ -11,16 +12,26 @@ from torch import Tensor
 from gatedrnn.cells.base import FusedCell, PreActivations, State, Weights, forget
 from gatedrnn.gates import Gate
 
+#: The largest |β|. What float32 loses of 1−f and f at its smallest numbers is then still less than 1e-29 of i, and
+#: i changes where the logit of the steepest gate still has its digits.
+LARGEST_BETA = 20.0
+
 
 @dataclass(frozen=True)
 class JANET(FusedCell):
-    """h = f∘h + i∘h̃ with i = σ(β − logit f), for the sigmoid the authors' 1−σ(z−β).
+    """h = f∘h + i∘h̃ with i = σ(β − logit f), for the sigmoid the authors' 1−σ(z−β). −20 ≤ β ≤ 20.
 
     The shift is on the logit of the gate, not on z, so that i ≤ e^β (1−f) and |h| ≤ e^β for every gate.
     """
 
     beta: float = 1.0
     blocks = ("f", "g")
+
+    def __post_init__(self) -> None:
+        if isinstance(self.beta, bool) or not isinstance(self.beta, numbers.Real):
+            raise TypeError(f"beta should be a number, got: {type(self.beta).__name__}")
+        if not abs(self.beta) <= LARGEST_BETA:  # a NaN is not
+            raise ValueError(f"beta must lie between {-LARGEST_BETA:g} and {LARGEST_BETA:g}, got {self.beta}")
 
     def update(self, gate: Gate, w: Weights, a: PreActivations, state: State) -> State:
         (h,) = state

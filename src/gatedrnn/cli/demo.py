@@ -75,7 +75,10 @@ def _setting() -> tuple[Budget, str]:
     layer = NATIVE.models[0].model.layer(task.input_size, task.t_max)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that the engine is missing is said here
-        engine, *others = explain(layer, torch.zeros(2, 1, task.input_size)).splitlines()
+        try:
+            engine, *others = explain(layer, torch.zeros(2, 1, task.input_size)).splitlines()
+        except RuntimeError as wrong:  # a setting of the engine that cannot be followed
+            raise Failure(str(wrong)) from wrong
     if engine.startswith("cpu:"):
         return NATIVE, ""
     reason = next(line.removeprefix("not cpu: ") for line in others if line.startswith("not cpu: "))

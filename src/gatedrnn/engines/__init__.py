@@ -22,7 +22,10 @@ def check_name(name: str) -> None:
 
 
 def resolve(name: str, scan: Scan) -> Engine:
-    """The first engine that serves the scan, or the one asked for; RuntimeError if that one cannot."""
+    """The first engine that serves the scan, or the one asked for; RuntimeError if that one cannot.
+
+    An engine that is not there is passed over with a warning, one that a wrong setting keeps away is an error.
+    """
     if name != "auto":
         engine = ENGINES[name]
         if reason := engine.refuses(scan):
@@ -32,16 +35,19 @@ def resolve(name: str, scan: Scan) -> Engine:
         reason = engine.refuses(scan)
         if reason is None:
             return engine
-        if reason == engine.missing() and not torch.compiler.is_compiling():
-            _warn_once(engine.name, reason)
+        if reason == engine.missing():
+            if engine.wrong_setting():
+                raise RuntimeError(reason)
+            if not torch.compiler.is_compiling():
+                _warn_once(engine.name, reason)
     raise RuntimeError("no engine can run this")  # the reference engine can
 
 
 @lru_cache
 def _warn_once(name: str, reason: str) -> None:
     warnings.warn(
-        f"the engine {name!r} is missing and a slower one runs in its place: {reason}. "
-        "Install a C++ compiler and then the package again, or silence this with engine='reference'.",
+        f"the engine {name!r} is missing and a slower one runs in its place: {reason}, "
+        "or silence this with engine='reference'.",
         stacklevel=7,  # the line that calls the layer
     )
 

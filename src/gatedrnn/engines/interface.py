@@ -61,6 +61,10 @@ class Engine(ABC):
         """Why this engine cannot run anything on this machine; None if it can."""
         return None
 
+    def wrong_setting(self) -> str | None:
+        """The reason in missing(), where it is a setting of the user that cannot be followed; else None."""
+        return None
+
     @abstractmethod
     def describe(self, scan: Scan) -> str:
         """What will run, for a scan it does not refuse."""

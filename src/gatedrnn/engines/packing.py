@@ -10,6 +10,24 @@ from torch import Tensor
 from gatedrnn.engines.interface import Scan
 
 
+def check_batch_sizes(batch_sizes: Tensor, rows: int) -> None:
+    """Raise RuntimeError unless these are the batch sizes of so many packed rows."""
+    if batch_sizes.dtype != torch.int64 or batch_sizes.dim() != 1 or not batch_sizes.is_cpu:
+        raise RuntimeError(
+            f"batch_sizes must be a 1-D int64 tensor on the CPU, "
+            f"got {batch_sizes.dim()}-D {batch_sizes.dtype} on {batch_sizes.device}"
+        )
+    if len(batch_sizes) == 0:
+        raise RuntimeError("batch_sizes must have an entry for each time step, got none")
+    rises = bool((batch_sizes[1:] > batch_sizes[:-1]).any())
+    # Bounded by the first entry, the sum cannot overflow.
+    if rises or int(batch_sizes[-1]) < 1 or int(batch_sizes[0]) > rows or int(batch_sizes.sum()) != rows:
+        raise RuntimeError(
+            f"batch_sizes must never increase, be at least 1 and sum to {rows}, the number of packed rows, "
+            f"got {batch_sizes}"
+        )
+
+
 def packed_places(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
     """Where the rows of packed data stand in (T·B, features), and the lengths of the rows, longest first."""
     steps, batch = len(batch_sizes), int(batch_sizes[0])

@@ -19,9 +19,11 @@ from gatedrnn.inits import ForgetInit
 from gatedrnn.layers.checks import (
     check_dimensions,
     check_input,
+    check_packed,
     check_probability,
     check_sizes,
     check_state,
+    check_weights,
     checked_lengths,
     resolve_init,
     state_tuple,
@@ -82,12 +84,14 @@ class RecurrentLayer(nn.Module):
         self.recompute = recompute
 
         self._all_weights: list[list[str]] = []
+        self._shapes: list[dict[str, tuple[int, ...]]] = []
         aux = self.forget_gate.preactivations > 1
         for suffix, layer_input_size in self._suffixes():
             shapes = cell.parameter_shapes(layer_input_size, hidden_size, bias, aux)
             for name, shape in shapes.items():
                 self.register_parameter(name + suffix, nn.Parameter(torch.empty(shape, device=device, dtype=dtype)))
             self._all_weights.append([name + suffix for name in shapes])
+            self._shapes.append(shapes)
         self.reset_parameters()
 
     def _suffixes(self) -> Iterator[tuple[str, int]]:
@@ -167,8 +171,7 @@ class RecurrentLayer(nn.Module):
         if lengths is not None:
             raise ValueError(f"{self._name}: a PackedSequence knows its lengths, do not pass lengths as well")
         data, batch_sizes, order, original = packed
-        if data.dim() != 2:
-            raise RuntimeError(f"input must have 2 dimensions, got {data.dim()}")
+        check_packed(self._name, data, batch_sizes, order, original)
         state = state_tuple(self._name, self.cell, hx)
         if state is not None and order is not None:
             state = tuple(s.index_select(1, order) for s in state)
@@ -198,7 +201,7 @@ class RecurrentLayer(nn.Module):
         batch_sizes: Tensor | None = None,
     ) -> tuple[Tensor, tuple[Tensor, ...], dict[str, Tensor]]:
         """All layers and directions over (T, B, I), or over packed data (N, I)."""
-        weights = list(self.weights_by_layer().values())  # once: a parametrisation may be costly, or count its calls
+        weights = self._checked_weights()
         self._check_input(x, weights[0])
         batch = x.shape[1] if batch_sizes is None else int(batch_sizes[0])
         state = self._initial_state(x, batch) if state is None else self._checked_state(state, x, batch)
@@ -238,13 +241,17 @@ class RecurrentLayer(nn.Module):
 
     def first_scan(self, input: Tensor | PackedSequence) -> Scan:
         """What the first layer asks of its engine for this input."""
-        x, sizes = (input.data, input.batch_sizes) if isinstance(input, PackedSequence) else (input, None)
-        check_dimensions(self._name, x)
+        if isinstance(input, PackedSequence):
+            check_packed(self._name, *input)
+            x, sizes = input.data, input.batch_sizes
+        else:
+            check_dimensions(self._name, input)
+            x, sizes = input, None
         if sizes is None and x.dim() == 2:
             x = x.unsqueeze(1)
         elif sizes is None and self.batch_first:
             x = x.transpose(0, 1)
-        weights = next(iter(self.weights_by_layer().values()))
+        weights = self._checked_weights()[0]
         self._check_input(x, weights)
         state = tuple(s[0] for s in self._initial_state(x, x.shape[1] if sizes is None else int(sizes[0])))
         return self._scan(0, x, state, weights, None, sizes, False)
@@ -252,6 +259,13 @@ class RecurrentLayer(nn.Module):
     @property
     def _name(self) -> str:
         return type(self).__name__
+
+    def _checked_weights(self) -> list[Weights]:
+        """The weights of each layer and direction."""
+        layers = self.weights_by_layer()  # once: a parametrisation may be costly, or count its calls
+        for (key, weights), shapes in zip(layers.items(), self._shapes, strict=True):
+            check_weights(self._name, f"_{key}", weights, shapes)
+        return list(layers.values())
 
     def _check_input(self, x: Tensor, weights: Weights) -> None:
         check_input(self._name, x, next(iter(weights.values())), self.input_size)
@@ -264,7 +278,7 @@ class RecurrentLayer(nn.Module):
 
     def _checked_state(self, state: tuple[Tensor, ...], x: Tensor, batch: int) -> tuple[Tensor, ...]:
         for name, s, size in zip(self.cell.states, state, self.cell.state_sizes(self.hidden_size), strict=True):
-            check_state(name, s, x, (len(self._all_weights), batch, size))
+            check_state(self._name, name, s, x, (len(self._all_weights), batch, size))
         return state
 
     def extra_repr(self) -> str:

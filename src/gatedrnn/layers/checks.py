@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from gatedrnn import inits
-from gatedrnn.cells import Cell
+from gatedrnn.cells import Cell, Weights
+from gatedrnn.engines.packing import check_batch_sizes
 from gatedrnn.inits import ForgetInit
 
 
@@ -50,16 +51,51 @@ def autocasting(x: Tensor) -> bool:
     return not x.is_meta and torch.is_autocast_enabled(x.device.type)
 
 
+def check_dense(layer: str, name: str, tensor: Tensor) -> None:
+    if tensor.is_nested:
+        raise RuntimeError(f"{layer}: {name} must not be a nested tensor; use a PackedSequence or lengths")
+    if tensor.layout is not torch.strided:
+        raise RuntimeError(f"{layer}: {name} must be dense, got the layout {tensor.layout}; convert it with to_dense()")
+
+
 def check_dimensions(layer: str, input: object) -> None:
     if not isinstance(input, Tensor):
         raise TypeError(f"{layer}: Expected input to be a Tensor or PackedSequence, got {type(input).__name__}")
+    check_dense(layer, "input", input)
     if input.dim() not in (2, 3):
         raise ValueError(f"{layer}: Expected input to be 2D or 3D, got {input.dim()}D instead")
 
 
+def check_packed(layer: str, data: Tensor, batch_sizes: Tensor, order: Tensor | None, original: Tensor | None) -> None:
+    """The parts of a PackedSequence belong together; one that was put together by hand may not."""
+    check_dense(layer, "input", data)
+    if data.dim() != 2:
+        raise RuntimeError(f"input must have 2 dimensions, got {data.dim()}")
+    if torch.compiler.is_compiling():  # a compiled graph cannot look at values
+        return
+    check_batch_sizes(batch_sizes, len(data))
+    for name, indices in (("sorted_indices", order), ("unsorted_indices", original)):
+        if indices is not None and indices.shape != (int(batch_sizes[0]),):
+            raise RuntimeError(
+                f"{layer}: {name} must have an entry for each of {int(batch_sizes[0])} rows, got {tuple(indices.shape)}"
+            )
+
+
+def check_weights(layer: str, suffix: str, weights: Weights, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Weights have the shapes of the layer's own: they may have been assigned or come from functional_call."""
+    for name, weight in weights.items():
+        if not isinstance(weight, Tensor):
+            raise RuntimeError(f"{layer}: {name}{suffix} must be a tensor of shape {shapes[name]}, got {weight!r}")
+        check_dense(layer, name + suffix, weight)
+        if weight.shape != shapes[name]:
+            raise RuntimeError(
+                f"{layer}: size mismatch for {name}{suffix}: expected {shapes[name]}, got {tuple(weight.shape)}"
+            )
+
+
 def check_input(layer: str, x: Tensor, weight: Tensor, input_size: int) -> None:
     """x is (T, B, I)."""
-    if x.dtype != weight.dtype and not autocasting(x):
+    if x.dtype != weight.dtype and not (autocasting(x) and x.is_floating_point()):
         raise ValueError(
             f"RNN input dtype ({x.dtype}) does not match weight dtype ({weight.dtype}). "
             f"Convert input: input.to({weight.dtype}), or convert model: model.to({x.dtype})"
@@ -79,7 +115,7 @@ def check_step_input(x: Tensor, weight: Tensor, input_size: int) -> None:
     """x is (B, I). torch.nn's cells leave these errors to the matrix product, which raises RuntimeError."""
     if x.shape[-1] != input_size:
         raise RuntimeError(f"input has inconsistent input_size: got {x.shape[-1]} expected {input_size}")
-    if x.dtype != weight.dtype and not autocasting(x):
+    if x.dtype != weight.dtype and not (autocasting(x) and x.is_floating_point()):
         raise RuntimeError(f"input and weights must have the same dtype, but got {x.dtype} and {weight.dtype}")
     if x.device != weight.device:
         raise RuntimeError(f"input and weights must be at the same device, found {x.device} and {weight.device}")
@@ -101,8 +137,9 @@ def state_tuple(layer: str, cell: Cell, hx: Tensor | Sequence[Tensor] | None) ->
     return tuple(hx)
 
 
-def check_state(name: str, state: Tensor, x: Tensor, expected: tuple[int, ...]) -> None:
+def check_state(layer: str, name: str, state: Tensor, x: Tensor, expected: tuple[int, ...]) -> None:
     """A state has its size, and the dtype of the input; beside 16-bit input or under autocast it may be float32."""
+    check_dense(layer, f"{name}_0", state)
     if state.shape != expected:
         raise RuntimeError(f"Expected hidden size {expected} for {name}_0, got {list(state.shape)}")
     may_be_wide = x.dtype.itemsize == 2 or autocasting(x)

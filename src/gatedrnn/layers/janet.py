@@ -29,7 +29,7 @@ class JANET(RecurrentLayer):
 
     {arguments}
         {keywords}
-        beta: The shift of the input factor. Default: 1
+        beta: The shift of the input factor, between -20 and 20. Default: 1
 
     {call}
 

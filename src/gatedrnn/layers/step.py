@@ -13,7 +13,15 @@ from gatedrnn.cells.base import wide
 from gatedrnn.gates import Gate
 from gatedrnn.inits import ForgetInit
 from gatedrnn.layers.base import StateArgument
-from gatedrnn.layers.checks import check_sizes, check_state, check_step_input, resolve_init, state_tuple
+from gatedrnn.layers.checks import (
+    check_dense,
+    check_sizes,
+    check_state,
+    check_step_input,
+    check_weights,
+    resolve_init,
+    state_tuple,
+)
 from gatedrnn.layers.parameters import reset, write_back
 
 
@@ -44,7 +52,7 @@ class RecurrentStep(nn.Module):
         for name in cell.parameter_shapes(input_size, hidden_size, True, aux):
             parameter = nn.Parameter(torch.empty(shapes[name], device=device, dtype=dtype)) if name in shapes else None
             self.register_parameter(name, parameter)
-        self._names = list(shapes)
+        self._shapes = shapes
         self.reset_parameters()
 
     @property
@@ -53,7 +61,7 @@ class RecurrentStep(nn.Module):
 
     def weights_by_layer(self) -> dict[str, Weights]:
         """The weights under the cell's names, looked up anew: parametrisations count."""
-        return {"l0": {name: getattr(self, name) for name in self._names}}
+        return {"l0": {name: getattr(self, name) for name in self._shapes}}
 
     def reset_parameters(self) -> None:
         """Draw all parameters anew."""
@@ -62,12 +70,14 @@ class RecurrentStep(nn.Module):
         write_back(self, weights)
 
     def forward(self, input: Tensor, hx: StateArgument = None) -> Any:
+        check_dense(self._name, "input", input)
         if input.dim() not in (1, 2):
             raise ValueError(f"{self._name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
         batched = input.dim() == 2
         x = input if batched else input.unsqueeze(0)
         state = self._state(hx, x, batched)
         (weights,) = self.weights_by_layer().values()
+        check_weights(self._name, "", weights, self._shapes)
         check_step_input(x, next(iter(weights.values())), self.input_size)
 
         w = self.cell.prepare(weights)
@@ -91,7 +101,7 @@ class RecurrentStep(nn.Module):
         if not batched:
             state = tuple(s.unsqueeze(0) for s in state)
         for entry, s, size in zip(self.cell.states, state, sizes, strict=True):
-            check_state(entry, s, x, (len(x), size))
+            check_state(self._name, entry, s, x, (len(x), size))
         return state
 
     def extra_repr(self) -> str:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -32,3 +35,10 @@ def isa(request: pytest.FixtureRequest) -> Iterator[str]:
     library.select_instruction_set(request.param)
     yield request.param
     library.select_instruction_set(None)
+
+
+def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip

@@ -1,9 +1,7 @@
-"""Unusual input: layouts, sizes, NaN, too much memory, an instruction set that is not there."""
+"""Unusual input: layouts, sizes, NaN, too much memory."""
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 
 import pytest
@@ -11,6 +9,7 @@ import torch
 
 from gatedrnn.engines.cpu import calls, library
 from gatedrnn.engines.cpu.library import CELLS
+from tests.engines.cpu.conftest import run_python
 from tests.engines.cpu.loop import Case, leaves, loop, native, run
 
 
@@ -141,27 +140,6 @@ def test_mixed_dtypes_and_wrong_lengths() -> None:
         native(Case(), {**t, "weight_hh": t["weight_hh"].float()})
     with pytest.raises(ValueError, match="int64"):
         native(Case(), {**t, "lengths": torch.tensor([1.0, 2.0])})
-
-
-def run_python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-
-
-def test_environment_variable_forces_the_instruction_set() -> None:
-    code = "from gatedrnn.engines.cpu import library; print(library.instruction_set())"
-    assert run_python(code, GATEDRNN_CPU_ISA="baseline").stdout.strip() == "baseline"
-
-
-def test_an_instruction_set_that_is_not_there() -> None:
-    code = "from gatedrnn.engines.cpu import library; print(library.reason_missing())"
-    said = run_python(code, GATEDRNN_CPU_ISA="vax").stdout
-    assert "GATEDRNN_CPU_ISA=vax" in said and "baseline" in said
-    with pytest.raises(RuntimeError, match="cannot run here"):
-        library.select_instruction_set("vax")
-    library.select_instruction_set(None)
 
 
 OUT_OF_MEMORY = """

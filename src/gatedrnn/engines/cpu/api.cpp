@@ -1,9 +1,11 @@
 // Entry points of the library: checks, the plan of a call, its workspace, and the choice of the instruction set.
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <initializer_list>
 #include <new>
 #include <numeric>
 #include <stdexcept>
@@ -38,15 +40,31 @@ std::vector<const Kernels*> kernels_of_this_machine() {  // the widest last
   return found;
 }
 
+std::string names_of(const std::vector<const Kernels*>& kernels) {
+  std::string names;
+  for (const Kernels* some : kernels) names += (names.empty() ? "" : ", ") + std::string(some->name);
+  return names;
+}
+
+// The kernels of this name, those of the widest instruction set for null or "".
 const Kernels* choose(const char* name) {
   const auto found = kernels_of_this_machine();
   if (!name || !*name) return found.back();
-  std::string names;
-  for (const Kernels* kernels : found) {
+  for (const Kernels* kernels : found)
     if (std::strcmp(kernels->name, name) == 0) return kernels;
-    names += std::string(names.empty() ? "" : ", ") + kernels->name;
+  bool known = false;
+  for (const char* some : {"baseline", "avx2", "avx512"}) known = known || std::strcmp(some, name) == 0;
+  throw std::runtime_error(std::string(name) +
+                           (known ? ": this machine lacks the instruction set" : ": unknown instruction set; known: baseline, avx2, avx512") +
+                           "; this machine runs: " + names_of(found));
+}
+
+const Kernels* choose_from_environment() {
+  try {
+    return choose(std::getenv("GATEDRNN_CPU_ISA"));
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error("GATEDRNN_CPU_ISA=" + std::string(error.what()));
   }
-  throw std::runtime_error("GATEDRNN_CPU_ISA=" + std::string(name) + " cannot run here; this machine has: " + names + ".");
 }
 
 std::atomic<const Kernels*> selected{nullptr};
@@ -54,7 +72,7 @@ std::atomic<const Kernels*> selected{nullptr};
 const Kernels& current() {
   const Kernels* kernels = selected.load();
   if (!kernels) {
-    kernels = choose(std::getenv("GATEDRNN_CPU_ISA"));
+    kernels = choose_from_environment();
     selected.store(kernels);
   }
   return *kernels;
@@ -106,12 +124,13 @@ struct OwnedPlan {
     // is done before a second thread has started.
     constexpr int64_t most_rows_of_slice = 64;
     constexpr double least_work = 2e6;
+    constexpr int64_t most_threads = 1024;  // OpenMP keeps the threads of a team on the stack of the caller
     const int64_t batch = scan.batch;
     plan.layout = layout_of(scan.cell, scan.gate);
     const double work = 2.0 * double(scan.steps) * double(batch) * double(plan.layout.blocks) * double(scan.hidden) *
                         double(scan.recurrent + scan.inputs);
     const int64_t useful = std::max<int64_t>(1, int64_t(std::min(work / least_work, 1e6)));
-    plan.threads = std::max<int64_t>(1, std::min({scan.threads, batch, useful}));
+    plan.threads = std::max<int64_t>(1, std::min({scan.threads, batch, useful, most_threads}));
     const int64_t rounds = (batch + plan.threads * most_rows_of_slice - 1) / (plan.threads * most_rows_of_slice);
     plan.slices = std::min(batch, plan.threads * rounds);
 
@@ -178,23 +197,51 @@ int64_t kept_row(const Kernels& kernels, int64_t dtype, int64_t cell, int64_t ga
   return padded * (recompute ? layout.memory : layout.blocks + layout.memory);
 }
 
-void check_scan(const Kernels& kernels, const GatedrnnScan& scan) {
+// Products of sizes that would leave 64 bits are no sizes of arrays in memory.
+int64_t product_of_sizes(std::initializer_list<int64_t> sizes) {
+  int64_t total = 1;
+  for (int64_t size : sizes) require(!__builtin_mul_overflow(total, size, &total), "the sizes are too large.");
+  return total;
+}
+
+// Packed rows stand one step after the other, the longest rows first: nothing may point outside of them.
+void check_packed(const GatedrnnScan& scan) {
+  require(scan.lengths != nullptr, "packed sequences need their lengths.");
+  for (int64_t row = 1; row < scan.batch; ++row)
+    require(scan.lengths[row] <= scan.lengths[row - 1], "packed rows must be sorted, the longest first.");
+  int64_t rows = scan.batch, place = 0;
+  for (int64_t step = 0; step < scan.steps; ++step) {
+    while (rows > 0 && scan.lengths[rows - 1] <= step) --rows;
+    require(rows > 0 && scan.starts[step] == place, "the starts of packed steps do not fit the lengths.");
+    place += rows;
+  }
+}
+
+void check_scan(const Kernels& kernels, const GatedrnnScan* given) {
+  require(given != nullptr, "the scan is missing.");
+  const GatedrnnScan& scan = *given;
   check_kind(scan.dtype, scan.cell, scan.gate);
   require(scan.steps > 0 && scan.batch > 0 && scan.hidden > 0 && scan.recurrent > 0 && scan.inputs >= 0, "sizes must be positive.");
+  const CellLayout layout = layout_of(scan.cell, scan.gate);
+  const int64_t bytes = scan.dtype == GATEDRNN_FLOAT32 ? 4 : 8, most = std::max({scan.hidden, scan.recurrent, scan.inputs});
+  constexpr int64_t padded = 64;  // more than the padding of the smallest size to whole panels
+  product_of_sizes({scan.steps, scan.batch, most, bytes, most_blocks + 1, padded});
+  product_of_sizes({scan.hidden, most, bytes, most_blocks, padded});
   require(scan.threads > 0, "the number of threads must be positive.");
   require(scan.segment >= 0, "the segment must not be negative.");
   require(scan.coefficient_count >= 0 && (scan.coefficient_count == 0 || scan.coefficients), "the coefficients are missing.");
+  require(scan.cell != GATEDRNN_JANET || (scan.odds > 0 && std::isfinite(scan.odds)), "the odds of JANET must be positive and finite.");
   require((scan.input && scan.weight_ih) || scan.inputs == 0, "an array of the scan is missing.");
   require(scan.h_0 && scan.weight_hh && scan.output, "an array of the scan is missing.");
   require(scan.weight_hr || scan.recurrent == scan.hidden, "weight_hr is missing.");
-  const bool memory = layout_of(scan.cell, scan.gate).memory;
-  require(!memory || scan.c_0, "c_0 is missing.");
-  require(memory || (!scan.weight_hr && !scan.cells && !scan.grad_cells), "only an LSTM has a projection and a memory.");
+  require(!layout.memory || scan.c_0, "c_0 is missing.");
+  require(layout.memory || (!scan.weight_hr && !scan.cells && !scan.grad_cells), "only an LSTM has a projection and a memory.");
   require(scan.gate != GATEDRNN_REFINE || ((scan.weight_ih_aux || scan.inputs == 0) && scan.weight_hh_aux), "the auxiliary weights are missing.");
+  if (scan.starts) check_packed(scan);
   if (scan.kept) {
     const int64_t row = kept_row(kernels, scan.dtype, scan.cell, scan.gate, scan.hidden, scan.segment > 0);
-    const int64_t steps = scan.segment ? (scan.steps + scan.segment - 1) / scan.segment : scan.steps;
-    require(scan.kept_size >= steps * scan.batch * row, "`kept` is too small.");
+    const int64_t steps = scan.segment ? (scan.steps - 1) / scan.segment + 1 : scan.steps;
+    require(scan.kept_size >= product_of_sizes({steps, scan.batch, row}), "`kept` is too small.");
   }
 }
 
@@ -220,7 +267,7 @@ extern "C" {
 int gatedrnn_forward(const GatedrnnScan* scan) {
   return guarded([&] {
     const Kernels& kernels = current();
-    check_scan(kernels, *scan);
+    check_scan(kernels, scan);
     require(scan->h_n && (scan->c_n || !layout_of(scan->cell, scan->gate).memory), "an array for the final state is missing.");
     const size_t element = scan->dtype == GATEDRNN_FLOAT32 ? 4 : 8, rows = size_t(scan->steps) * size_t(scan->batch) * element;
     advise_huge_pages(scan->output, rows * size_t(scan->recurrent));
@@ -236,7 +283,7 @@ int gatedrnn_forward(const GatedrnnScan* scan) {
 int gatedrnn_backward(const GatedrnnScan* scan) {
   return guarded([&] {
     const Kernels& kernels = current();
-    check_scan(kernels, *scan);
+    check_scan(kernels, scan);
     const bool memory = layout_of(scan->cell, scan->gate).memory;
     require(scan->kept || (scan->segment && !memory), "the forward kept nothing for the backward.");
     const bool inputs = scan->inputs > 0;
@@ -261,6 +308,8 @@ int gatedrnn_gate(int64_t dtype, int64_t gate, int64_t coefficient_count, const 
     const Kernels& kernels = current();
     check_kind(dtype, GATEDRNN_LSTM, gate);
     require(coefficient_count >= 0 && coefficient_count <= 64, "at most 64 coefficients.");
+    require(coefficient_count == 0 || coefficients, "the coefficients are missing.");
+    require(n >= 0 && (n == 0 || (z && value && complement && slope)), "an array of the gate is missing.");
     require(gate != GATEDRNN_REFINE || (aux && slope_aux), "refine takes two pre-activations.");
     run_phases(1, {[&](int64_t) {
                  kernels.gate(dtype, gate, coefficient_count, coefficients, n, z, aux, value, complement, slope, slope_aux);
@@ -277,12 +326,15 @@ const char* gatedrnn_isa(void) {
 }
 
 int gatedrnn_select_isa(const char* name) {
-  return guarded([&] { selected.store(choose(name && *name ? name : std::getenv("GATEDRNN_CPU_ISA"))); });
+  return guarded([&] { selected.store(name && *name ? choose(name) : choose_from_environment()); });
 }
 
 int64_t gatedrnn_panel_width(int64_t dtype) {
   int64_t width = 0;
-  guarded([&] { width = current().panel_width(dtype); });
+  guarded([&] {
+    check_kind(dtype, GATEDRNN_LSTM, GATEDRNN_SIGMOID);
+    width = current().panel_width(dtype);
+  });
   return width;
 }
 
@@ -290,6 +342,7 @@ int64_t gatedrnn_kept_row(int64_t dtype, int64_t cell, int64_t gate, int64_t hid
   int64_t row = -1;
   guarded([&] {
     check_kind(dtype, cell, gate);
+    require(hidden > 0, "sizes must be positive.");
     row = kept_row(current(), dtype, cell, gate, hidden, recompute != 0);
   });
   return row;
@@ -300,7 +353,7 @@ void gatedrnn_borrow_threads(void* parallel, void* thread, void* threads) {
                   reinterpret_cast<decltype(Lender::threads)>(threads)});
 }
 
-void* gatedrnn_take(int64_t bytes) { return take_buffer(size_t(bytes)); }
+void* gatedrnn_take(int64_t bytes) { return bytes < 0 ? nullptr : take_buffer(size_t(bytes)); }
 
 void gatedrnn_give(void* buffer) { give_back(buffer); }
 

@@ -14,13 +14,10 @@ import torch
 from torch import Tensor
 
 from gatedrnn.engines.cpu import library
+from gatedrnn.engines.cpu.checks import check_arguments, check_backward, has_memory
 
 #: Bytes from which on a buffer comes from the library, as its own large ones do.
 POOLED = 4 << 20
-
-
-def has_memory(cell: str) -> bool:
-    return cell in ("lstm", "lstm_tied")
 
 
 def segment_length(steps: Any) -> int:
@@ -33,7 +30,12 @@ def segment_length(steps: Any) -> int:
 
 def _fill(scan: library.Scan, **tensors: Tensor | None) -> None:
     for name, tensor in tensors.items():
-        setattr(scan, name, None if tensor is None or tensor.numel() == 0 else tensor.data_ptr())
+        if tensor is None or tensor.numel() == 0:
+            setattr(scan, name, None)
+        elif tensor.untyped_storage().nbytes() == 0:
+            raise RuntimeError(f"{name} has no memory: its storage was resized to 0 bytes")
+        else:
+            setattr(scan, name, tensor.data_ptr())
 
 
 def _describe(
@@ -57,15 +59,12 @@ def _describe(
     scan.cell, scan.gate = library.CELLS.index(cell), library.GATES.index(gate)
     scan.steps = _steps(input, batch_sizes)
     scan.batch, scan.inputs = h_0.shape[0], input.shape[-1]
-    weight_ih = weights[0]
-    assert weight_ih is not None
-    rows = {"lstm": 4, "lstm_tied": 3, "gru": 3, "janet": 2}[cell]
-    scan.hidden, scan.recurrent = weight_ih.shape[0] // rows, h_0.shape[1]
+    scan.hidden, scan.recurrent = _hidden(h_0, c_0), h_0.shape[1]
     scan.reverse, scan.threads = reverse, threads
     scan.segment = segment_length(scan.steps) if recompute else 0
     numbers = (ctypes.c_double * max(1, len(coefficients)))(*coefficients)
     scan.coefficient_count, scan.coefficients = len(coefficients), ctypes.addressof(numbers)
-    scan.odds = math.exp(-beta)
+    scan.odds = math.exp(-beta) if cell == "janet" else 1.0
     scan.input_strides[:] = (0, *input.stride())[-3:]
     starts = None
     if batch_sizes is not None:
@@ -81,31 +80,36 @@ def _steps(input: Tensor, batch_sizes: Tensor | None) -> int:
     return int(len(input) if batch_sizes is None else len(batch_sizes))
 
 
-def _check_arguments(
+def _hidden(h_0: Tensor, c_0: Tensor | None) -> int:
+    return h_0.shape[1] if c_0 is None else c_0.shape[1]
+
+
+def _result_shapes(
     input: Tensor,
     h_0: Tensor,
     c_0: Tensor | None,
-    weights: Sequence[Tensor | None],
-    lengths: Tensor | None,
     batch_sizes: Tensor | None,
-) -> None:
-    for tensor in (input, h_0, c_0, *weights):
-        if tensor is not None and (tensor.dtype != input.dtype or tensor.device.type != "cpu"):
-            raise ValueError(f"all tensors must be {input.dtype} on the CPU, got {tensor.dtype} on {tensor.device}")
-    if batch_sizes is not None:
-        if lengths is not None:
-            raise ValueError("packed input has its lengths in batch_sizes; lengths must be None")
-        falling = bool((batch_sizes[1:] <= batch_sizes[:-1]).all()) and int(batch_sizes[-1]) > 0
-        if not falling or int(batch_sizes[0]) != len(h_0) or int(batch_sizes.sum()) != len(input) or input.dim() != 2:
-            raise ValueError(
-                f"batch_sizes must fall from {len(h_0)}, the number of rows, and sum to {len(input)}, got {batch_sizes}"
-            )
-    elif input.dim() != 3 or input.shape[1] != len(h_0):
-        raise ValueError(f"input must be (steps, {len(h_0)}, features), got {tuple(input.shape)}")
-    if lengths is not None and (lengths.dtype != torch.int64 or lengths.shape != input.shape[1:2]):
-        raise ValueError(
-            f"lengths must be int64 of shape ({input.shape[1]},), got {lengths.dtype} {tuple(lengths.shape)}"
-        )
+    cell: str,
+    gate: str,
+    keep: bool,
+    recompute: bool,
+    collect: bool,
+) -> tuple[Sequence[int], ...]:
+    """Of output, h_n, c_n, cells and kept. Zeros where there is nothing to hold."""
+    rows = input.shape[:-1]
+    hidden = _hidden(h_0, c_0)
+    size = 0
+    if keep:
+        steps = input.shape[0] if batch_sizes is None else batch_sizes.shape[0]
+        row = library.kept_row(str(input.dtype).removeprefix("torch."), cell, gate, hidden, recompute)
+        size = row * h_0.shape[0] * (-(-steps // segment_length(steps)) if recompute else steps)
+    return (
+        (*rows, h_0.shape[1]),
+        h_0.shape,
+        c_0.shape if c_0 is not None else (0, 0),
+        (*rows, hidden) if collect else (0,) * input.dim(),
+        (size,),
+    )
 
 
 def outputs(
@@ -121,19 +125,13 @@ def outputs(
     room: Callable[[Tensor, Sequence[int]], Tensor] = Tensor.new_empty,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     """Room for the results: output, h_n, c_n, cells, kept, threads. Empty where there is nothing to hold."""
-    rows = input.shape[:-1]
-    hidden = c_0.shape[1] if c_0 is not None else h_0.shape[1]
-    size = 0
-    if keep:
-        steps = input.shape[0] if batch_sizes is None else batch_sizes.shape[0]
-        row = library.kept_row(str(input.dtype).removeprefix("torch."), cell, gate, hidden, recompute)
-        size = row * h_0.shape[0] * (-(-steps // segment_length(steps)) if recompute else steps)
+    output, h_n, c_n, cells, kept = _result_shapes(input, h_0, c_0, batch_sizes, cell, gate, keep, recompute, collect)
     return (
-        room(input, (*rows, h_0.shape[1])),
-        input.new_empty(h_0.shape),
-        input.new_empty(c_0.shape if c_0 is not None else (0, 0)),
-        room(input, (*rows, hidden) if collect else (0,) * input.dim()),
-        room(input, (size,)),
+        room(input, output),
+        input.new_empty(h_n),
+        input.new_empty(c_n),
+        room(input, cells),
+        room(input, kept),
         torch.empty((), dtype=torch.int64, device=input.device),
     )
 
@@ -191,7 +189,7 @@ def run_forward(
         bias_ih_aux,
         bias_hh_aux,
     )
-    _check_arguments(input, h_0, c_0, weights, lengths, batch_sizes)
+    check_arguments(input, h_0, c_0, weights, lengths, batch_sizes, cell, gate, beta)
     results = outputs(input, h_0, c_0, batch_sizes, cell, gate, keep, recompute, collect, _pooled)
     output, h_n, c_n, cells, kept, threads = results
     threads.fill_(torch.get_num_threads())
@@ -254,31 +252,31 @@ def run_backward(
         bias_ih_aux,
         bias_hh_aux,
     )
+    check_arguments(input, h_0, c_0, weights, lengths, batch_sizes, cell, gate, beta)
+    shapes = _result_shapes(input, h_0, c_0, batch_sizes, cell, gate, True, recompute, has_memory(cell))
+    given = {"output": grad_output, "h_n": grad_h_n, "c_n": grad_c_n, "cells": grad_cells}
+    check_backward(given, output, kept, threads, input.dtype, shapes)
+    incoming = {name: gradient for name, gradient in given.items() if gradient is not None and gradient.numel()}
     gradients = gradients_of(input, h_0, c_0, weights, input_gradient, _pooled)
     if output.numel() == 0:
         for gradient in gradients:
             gradient.zero_()
-        for gradient, given in ((gradients[1], grad_h_n), (gradients[2], grad_c_n)):
-            if given is not None and given.numel():
-                gradient.copy_(given)
+        for place, name in ((1, "h_n"), (2, "c_n")):
+            if name in incoming:
+                gradients[place].copy_(incoming[name])
         return gradients
     described, _alive = _describe(
         input, h_0, c_0, weights, lengths, batch_sizes, cell, gate, coefficients, beta, reverse, recompute, int(threads)
     )
     described.kept_size = kept.numel()
-    _fill(described, output=output, kept=kept)
-    alive = []  # until the library has read them
-    for name, incoming in (("output", grad_output), ("cells", grad_cells)):
-        if incoming is not None and incoming.numel():
-            rows = incoming if incoming.stride(-1) == 1 else incoming.contiguous()
+    solid = {"output": output.contiguous(), "kept": kept.contiguous()}
+    for name, gradient in incoming.items():
+        strided = name in ("output", "cells")  # only the features must be contiguous
+        rows = gradient if strided and gradient.stride(-1) == 1 else gradient.contiguous()
+        if strided:
             getattr(described, f"grad_{name}_strides")[:] = (0, *rows.stride())[-3:-1]
-            _fill(described, **{f"grad_{name}": rows})
-            alive.append(rows)
-    for name, incoming in (("h_n", grad_h_n), ("c_n", grad_c_n)):
-        if incoming is not None and incoming.numel():
-            solid = incoming.contiguous()
-            _fill(described, **{f"grad_{name}": solid})
-            alive.append(solid)
+        solid[f"grad_{name}"] = rows  # alive until the library has read it
+    _fill(described, **solid)
     names = ("input", "h_0", "c_0", *library.WEIGHTS)
     _fill(described, **{f"grad_{name}": gradient for name, gradient in zip(names, gradients, strict=True)})
     library.backward(described)

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 from torch.nn import Parameter
+from torch.utils._python_dispatch import _disable_current_modes
 
-from gatedrnn import cells, gates
 from gatedrnn.engines.cpu import calls, library, ops
+from gatedrnn.engines.cpu.names import cell_name, cell_named, gate_name, gate_named
 from gatedrnn.engines.interface import Engine, Scan, ScanResult
 from gatedrnn.engines.packing import packed, packed_places, padded, padded_scan
 
-# The names that the library knows, by class. A subclass may change the maths, so only the classes themselves count.
-_GATES: dict[type, str] = {
-    gates.Sigmoid: "sigmoid",
-    gates.Softsign: "softsign",
-    gates.Fast: "fast",
-    gates.IteratedFast: "iterated_fast",
-    gates.Polynomial: "polynomial",
-    gates.Refine: "refine",
-}
 _DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
@@ -33,33 +25,37 @@ class CPUEngine(Engine):
     name: ClassVar[str] = "cpu"
 
     def refuses(self, scan: Scan) -> str | None:
-        if _cell_name(scan.cell) is None:
+        if cell_name(scan.cell) is None:
             return f"it has no kernel for the cell {scan.cell!r}"
-        if type(scan.gate) not in _GATES:
+        if gate_name(scan.gate) is None:
             return f"it has no kernel for the gate {scan.gate!r}"
         return _refused_tensors(scan) or self.missing()
 
     def missing(self) -> str | None:
         return library.reason_missing()
 
+    def wrong_setting(self) -> str | None:
+        return library.wrong_setting()
+
     def describe(self, scan: Scan) -> str:
         threads = torch.get_num_threads()
         return (
-            f"native {_cell_name(scan.cell)} kernel with the {_GATES[type(scan.gate)]} gate, "
+            f"native {cell_name(scan.cell)} kernel with the {gate_name(scan.gate)} gate, "
             f"{library.instruction_set()}, {threads} thread{'s' if threads > 1 else ''}"
         )
 
     def run(self, scan: Scan) -> ScanResult:
         dtype = torch.float64 if scan.input.dtype == torch.float64 else torch.float32
         # float32 parameters and states pass as they are; only 16-bit ones are copied.
-        input, weights = scan.input.to(dtype), {name: w.to(dtype) for name, w in scan.weights.items()}
-        h_0, c_0 = [*(s.to(dtype) for s in scan.state), None][:2]
+        input, weights = _to(dtype, scan.input), {name: _to(dtype, w) for name, w in scan.weights.items()}
+        h_0, c_0 = [*(_to(dtype, s) for s in scan.state), None][:2]
         assert h_0 is not None
         keep = torch.is_grad_enabled() and any(t.requires_grad for t in _tensors(scan))
-        cell = _cell_name(scan.cell)
+        cell = cell_name(scan.cell)
         assert cell is not None
         # The operator costs as much as a short scan; where nobody looks on, its function alone will do.
-        function: Callable[..., tuple[Tensor, ...]] = ops.scan if keep or _watched(scan) else calls.run_forward
+        watched = keep or _watched() or not _plain(scan)
+        function: Callable[..., tuple[Tensor, ...]] = ops.scan if watched else calls.run_forward
         output, h_n, c_n, all_c, _, _ = function(
             input,
             h_0,
@@ -68,7 +64,7 @@ class CPUEngine(Engine):
             None if scan.lengths is None else scan.lengths.to(torch.int64),
             scan.batch_sizes,
             cell,
-            _GATES[type(scan.gate)],
+            gate_name(scan.gate),
             list(getattr(scan.gate, "coefficients", ())),
             float(getattr(scan.cell, "beta", 0.0)),
             scan.reverse,
@@ -87,16 +83,15 @@ class CPUEngine(Engine):
             if scan.collect == "gates":
                 collected.update(_gate_values(with_lengths, h_0, weights, collected["h"]))
         return ScanResult(
-            output.to(scan.input.dtype),
-            tuple(s.to(given.dtype) for s, given in zip(state, scan.state, strict=True)),
-            {name: value.to(scan.state[-1].dtype) for name, value in collected.items()},
+            _to(scan.input.dtype, output),
+            tuple(_to(given.dtype, s) for s, given in zip(state, scan.state, strict=True)),
+            {name: _to(scan.state[-1].dtype, value) for name, value in collected.items()},
         )
 
 
-def _cell_name(cell: cells.Cell) -> str | None:
-    if type(cell) is cells.LSTM:
-        return "lstm_tied" if cell.tied else "lstm"
-    return {cells.GRU: "gru", cells.JANET: "janet"}.get(type(cell))
+def _to(dtype: torch.dtype, tensor: Tensor) -> Tensor:
+    """As Tensor.to, whose own test of the dtype costs a microsecond."""
+    return tensor if tensor.dtype == dtype else tensor.to(dtype)
 
 
 def _tensors(scan: Scan) -> Iterator[Tensor]:
@@ -106,7 +101,7 @@ def _tensors(scan: Scan) -> Iterator[Tensor]:
 
 
 def _refused_tensors(scan: Scan) -> str | None:
-    if any(t.device.type != "cpu" for t in _tensors(scan)):
+    if not all(t.is_cpu for t in _tensors(scan)):
         return f"the tensors are on {scan.input.device}"
     dtypes = {t.dtype for t in _tensors(scan)}
     if not dtypes.issubset(_DTYPES) or (torch.float64 in dtypes and len(dtypes) > 1):
@@ -118,20 +113,40 @@ def _refused_tensors(scan: Scan) -> str | None:
     for tensor in _tensors(scan):
         if type(tensor) not in (Tensor, Parameter) and not _is_tracer(tensor):
             return f"it does not take the tensor subclass {type(tensor).__name__}"
+        if tensor.layout is not torch.strided or tensor.is_nested:
+            return "it takes dense tensors only"
         if torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None:
             return "it has no forward-mode derivative"
     return None
 
 
-def _watched(scan: Scan) -> bool:
+def _watched() -> bool:
     """Whether torch compiles, traces or otherwise intercepts what is called."""
     return (
         torch.compiler.is_compiling()
         or torch._C._len_torch_dispatch_stack() > 0
         or torch._C._len_torch_function_stack() > 0
         or torch._C._get_tracing_state() is not None
-        or any(_is_tracer(tensor) for tensor in _tensors(scan))
     )
+
+
+def _plain_keys() -> frozenset[int]:
+    """The dispatch keys of tensors whose memory holds their values, with and without autograd."""
+    found = []
+    with _disable_current_modes():  # the package may be imported under a mode that makes other tensors
+        for inference in (False, True):
+            with torch.inference_mode(inference):
+                found.append(torch._C._dispatch_keys(torch.empty(0, device="cpu")).raw_repr())
+    return frozenset(found)
+
+
+_PLAIN = _plain_keys()
+
+
+def _plain(scan: Scan) -> bool:
+    """Whether the memory of all tensors holds their values: no negative view, zero tensor or wrapper of any kind."""
+    tensors = _tensors(scan) if scan.lengths is None else (*_tensors(scan), scan.lengths)
+    return all(torch._C._dispatch_keys(tensor).raw_repr() in _PLAIN for tensor in tensors)
 
 
 def _is_tracer(tensor: Tensor) -> bool:
@@ -173,15 +188,9 @@ def _reference_scan(
     """The same scan by the reference engine, for the second derivative."""
     from gatedrnn.engines.reference import ReferenceEngine
 
-    kind: Any = {"gru": cells.GRU, "janet": lambda: cells.JANET(beta=beta)}.get(cell)
-    if kind is None:
-        projection = weights.get("weight_hr")
-        size = 0 if projection is None else projection.shape[0]
-        made: cells.Cell = cells.LSTM(tied=cell == "lstm_tied", proj_size=size)
-    else:
-        made = kind()
-    function = next(known for known, name in _GATES.items() if name == gate)
-    chosen = function(tuple(coefficients)) if gate == "polynomial" else function()
+    projection = weights.get("weight_hr")
+    made = cell_named(cell, 0 if projection is None else projection.shape[0], beta)
+    chosen = gate_named(gate, coefficients)
     state = (h_0,) if c_0 is None else (h_0, c_0)
     result = ReferenceEngine().run(
         Scan(made, chosen, input, state, weights, lengths, reverse, collect=True, batch_sizes=batch_sizes)

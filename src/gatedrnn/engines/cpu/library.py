@@ -14,6 +14,8 @@ from pathlib import Path
 
 import torch
 
+from gatedrnn.engines.cpu.elf import check_whole
+
 ABI = 2
 DTYPES = ("float32", "float64")
 CELLS = ("lstm", "lstm_tied", "gru", "janet")
@@ -50,51 +52,70 @@ class Scan(ctypes.Structure):
 
 
 class UnavailableError(RuntimeError):
-    """The native library cannot be used here; the text says why."""
+    """The native library cannot be used here; the text says why, and what to do."""
 
 
 def load() -> ctypes.CDLL:
     """The library, or UnavailableError with the reason."""
-    if _library is None:
-        raise UnavailableError(_reason)
+    if reason := reason_missing():
+        raise UnavailableError(reason)
+    assert _library is not None
     return _library
 
 
 def _open() -> ctypes.CDLL:
     name = "libgatedrnn_cpu" + (".dylib" if sys.platform == "darwin" else ".so")
+    if chosen := os.environ.get("GATEDRNN_CPU_LIBRARY"):  # another build of it, such as the sanitizers'
+        return _load(Path(chosen), "GATEDRNN_CPU_LIBRARY names this file: unset it, or name a build of this version")
     # An editable install keeps what was built apart from the sources; the package's path names both places.
     folders = [Path(folder) for folder in sys.modules[__package__].__path__]
     files = [folder / name for folder in folders if (folder / name).exists()]
-    if chosen := os.environ.get("GATEDRNN_CPU_LIBRARY"):  # another build of it, such as the sanitizers'
-        files = [Path(chosen)]
     if not files:
-        raise UnavailableError(f"{name} was not built: no C++ compiler was found when the package was installed")
+        raise UnavailableError(
+            f"{name} was not built: no C++ compiler was found when the package was installed. "
+            "Install a C++ compiler and then the package again"
+        )
+    return _load(files[0], "Install the package again")
+
+
+def _load(file: Path, advice: str) -> ctypes.CDLL:
+    """The library in this file, its functions declared; whatever the file is, UnavailableError says what is wrong."""
     try:
-        library = ctypes.CDLL(str(files[0]))
-    except OSError as error:
-        raise UnavailableError(f"{files[0]} could not be loaded: {error}") from error
-    library.gatedrnn_abi.restype = c_int64
-    if library.gatedrnn_abi() != ABI:
-        raise UnavailableError(f"{files[0]} belongs to another version of the package; install the package again")
-    for function, restype, argtypes in (
-        (library.gatedrnn_forward, c_int, (ctypes.POINTER(Scan),)),
-        (library.gatedrnn_backward, c_int, (ctypes.POINTER(Scan),)),
-        (library.gatedrnn_gate, c_int, (c_int64, c_int64, c_int64, c_void_p, c_int64) + (c_void_p,) * 6),
-        (library.gatedrnn_error, c_char_p, ()),
-        (library.gatedrnn_isa, c_char_p, ()),
-        (library.gatedrnn_select_isa, c_int, (c_char_p,)),
-        (library.gatedrnn_panel_width, c_int64, (c_int64,)),
-        (library.gatedrnn_kept_row, c_int64, (c_int64,) * 5),
-        (library.gatedrnn_borrow_threads, None, (c_void_p,) * 3),
-        (library.gatedrnn_take, c_void_p, (c_int64,)),
-        (library.gatedrnn_give, None, (c_void_p,)),
-        (library.gatedrnn_release, c_int64, ()),
-    ):
-        function.restype, function.argtypes = restype, argtypes
-    if library.gatedrnn_isa() is None:
-        raise UnavailableError(library.gatedrnn_error().decode())
-    library.gatedrnn_borrow_threads(*torch_threads())
+        check_whole(file)
+        library = ctypes.CDLL(str(file))
+    except (OSError, ValueError) as error:
+        reason = (isinstance(error, OSError) and error.strerror) or str(error).removeprefix(f"{file}: ")
+        raise UnavailableError(f"{file} could not be loaded: {reason}. {advice}") from error
+    try:
+        library.gatedrnn_abi.restype = c_int64
+        if (found := library.gatedrnn_abi()) != ABI:
+            raise UnavailableError(
+                f"{file} belongs to another version of the package (interface {found}, not {ABI}). {advice}"
+            )
+        _declare(library)
+    except AttributeError as error:
+        reason = str(error).removeprefix(f"{file}: ")
+        raise UnavailableError(f"{file} is not the CPU engine of this version: {reason}. {advice}") from error
     return library
+
+
+def _declare(library: ctypes.CDLL) -> None:
+    for name, restype, argtypes in (
+        ("forward", c_int, (ctypes.POINTER(Scan),)),
+        ("backward", c_int, (ctypes.POINTER(Scan),)),
+        ("gate", c_int, (c_int64, c_int64, c_int64, c_void_p, c_int64) + (c_void_p,) * 6),
+        ("error", c_char_p, ()),
+        ("isa", c_char_p, ()),
+        ("select_isa", c_int, (c_char_p,)),
+        ("panel_width", c_int64, (c_int64,)),
+        ("kept_row", c_int64, (c_int64,) * 5),
+        ("borrow_threads", None, (c_void_p,) * 3),
+        ("take", c_void_p, (c_int64,)),
+        ("give", None, (c_void_p,)),
+        ("release", c_int64, ()),
+    ):
+        function = getattr(library, f"gatedrnn_{name}")
+        function.restype, function.argtypes = restype, argtypes
 
 
 def torch_threads() -> tuple[int | None, int | None, int | None]:
@@ -110,7 +131,12 @@ def torch_threads() -> tuple[int | None, int | None, int | None]:
 
 def reason_missing() -> str | None:
     """Why the library cannot be used, or None if it can."""
-    return _reason
+    return _wrong_setting or _reason
+
+
+def wrong_setting() -> str | None:
+    """What is wrong with GATEDRNN_CPU_ISA, or None."""
+    return _wrong_setting
 
 
 def instruction_set() -> str:
@@ -167,10 +193,16 @@ def _check(status: int) -> None:
         raise RuntimeError(load().gatedrnn_error().decode())
 
 
-# Opened once, at import: torch.compile traces the calls that ask for it, and must find only values there.
+# Opened once, at import: torch.compile traces the calls that ask for it, and must find only values there. An import
+# never fails; what is wrong is said when the engine is asked for.
 _library: ctypes.CDLL | None = None
 _reason: str | None = None
+_wrong_setting: str | None = None
 try:
     _library = _open()
 except UnavailableError as error:
     _reason = str(error)
+else:
+    if _library.gatedrnn_isa() is None:
+        _wrong_setting = _library.gatedrnn_error().decode()
+    _library.gatedrnn_borrow_threads(*torch_threads())
