@@ -32,11 +32,11 @@ class Sweep:
     budget: str = "desk"
     """paper: the full setting; desk: a few hours on two cores, the same task made smaller; smoke: seconds."""
     jobs: int | None = None
-    """Runs at the same time, each with its share of the cores; one for each core unless told otherwise."""
+    """Runs at the same time, each with its share of the cores. (default: one for each core)"""
     models: str | None = None
-    """Some models only: names separated by commas."""
+    """Some models only: names separated by commas. (default: all)"""
     seeds: str | None = None
-    """Some seeds only: numbers separated by commas."""
+    """Some seeds only: numbers separated by commas. (default: all)"""
 
     def run(self) -> None:
         """Make the runs, say how they go, and list those that failed."""
