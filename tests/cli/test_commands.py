@@ -15,6 +15,7 @@ from rich.console import Console
 from gatedrnn import cli, gates, inits
 from gatedrnn.cli.progress import shown
 from gatedrnn.cli.verbs import VERBS
+from gatedrnn.lab import tasks
 
 
 def test_list_names_every_gate_and_initialiser(capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,17 +51,37 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"gatedrnn {importlib.metadata.version('gatedrnn')}\n"
 
 
+COMMANDS = f"the commands are {', '.join(VERBS)}; see gatedrnn --help"
+TASKS = f"the tasks are {', '.join(tasks.TASKS)}; see gatedrnn train --help"
+ADDING = "see gatedrnn train adding --help"
 WRONG = {
-    "": "one of these must follow: demo, theory, train, sweep, report, data, timescales, list, bench; see gatedrnn --help",
-    "nonsense": "unknown: nonsense; known are demo, theory, train, sweep, report, data, timescales, list, bench; "
-    "see gatedrnn --help",
+    "": f"no command given; {COMMANDS}",
+    "nonsense": f"unknown command 'nonsense'; {COMMANDS}",
+    "trian adding --out x --length 5": f"unknown command 'trian'; {COMMANDS}",
+    "--out x train adding": f"no command given before --out; {COMMANDS}",
     "theory": "theory needs --out PATH; see gatedrnn theory --help",
-    "list --colour red": "unknown: --colour, red; see gatedrnn --help",
+    "list --colour red": "unknown: --colour, red; see gatedrnn list --help",
+    "list adding": "unknown: adding; see gatedrnn list --help",
     "sweep": "sweep needs LABEL, --out PATH; see gatedrnn sweep --help",
-    "train adding --out x --length abc": "--length must be a whole number, got 'abc'; see gatedrnn --help",
-    "train adding --out x --lr small": "--lr must be a number, got 'small'; see gatedrnn --help",
-    "train adding --out x --length": "--length needs a value; see gatedrnn train adding --help",
-    "train adding --out x --lenght 5": "unknown: --lenght, 5; perhaps you meant --length INT; see gatedrnn --help",
+    "report --out x": "report needs RUNS; see gatedrnn report --help",
+    "bench --out x --suite long": "--suite must be one of 'bars', 'paper', 'sweep', 'quick', got 'long'; "
+    "see gatedrnn bench --help",
+    "train": f"no task given; {TASKS}",
+    "train ading": f"unknown task 'ading'; {TASKS}",
+    "train ading --out x --length 5": f"unknown task 'ading'; {TASKS}",
+    "train --length 5 adding --out x": f"no task given before --length; {TASKS}",
+    "train adding": f"train adding needs --out PATH; {ADDING}",
+    "train adding --out x --length abc": f"--length must be a whole number, got 'abc'; {ADDING}",
+    "train adding --out x --length 1.5": f"--length must be a whole number, got '1.5'; {ADDING}",
+    f"train adding --out x --length {'9' * 5000}": f"--length must have fewer than 4300 digits; {ADDING}",
+    "train adding --out x --lr small": f"--lr must be a number, got 'small'; {ADDING}",
+    "train adding --out x --heads None": f"--heads must be a whole number, got 'None'; {ADDING}",
+    "train adding --out x --target low": f"--target must be a number, got 'low'; {ADDING}",
+    "train adding --out x --clip off": f"--clip must be a number or None, got 'off'; {ADDING}",
+    "train adding --out x --decay-at a": f"--decay-at must be whole numbers, got 'a'; {ADDING}",
+    "train adding --out x --length": f"--length needs a value; {ADDING}",
+    "train adding --out x --tied False": f"unknown: False; {ADDING}",
+    "train adding --out x --lenght 5": f"unknown: --lenght, 5; perhaps you meant --length INT; {ADDING}",
 }
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +16,11 @@ from rich.console import Console
 
 from gatedrnn import cli
 from gatedrnn.cli.training_progress import shown
+from gatedrnn.lab.models import Model
 from gatedrnn.lab.records import read_run
-from gatedrnn.lab.tasks import TASKS
-from gatedrnn.lab.training import Run, Status
+from gatedrnn.lab.tasks import TASKS, Adding
+from gatedrnn.lab.training import OPTIMIZERS, SCHEDULES, Run, Status, Training
+from gatedrnn.layers import LAYERS
 
 SMALL = [
     "--length", "10", "--hidden-size", "8", "--batch-size", "4", "--updates", "4", "--evaluate-every", "2",
@@ -147,15 +151,58 @@ def test_a_file_as_folder_ends_in_one_line(tmp_path: Path, capsys: pytest.Captur
     assert (tmp_path / "file").read_text() == "mine"
 
 
+def _help(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The help as one line: how it is wrapped depends on the terminal."""
+    with pytest.raises(SystemExit, match="0"):
+        cli.main([*arguments, "--help"])
+    return " ".join(word for word in capsys.readouterr().out.split() if word != "│")
+
+
 @pytest.mark.parametrize("task", TASKS)
 def test_help_shows_every_option_with_its_documentation(task: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit, match="0"):
-        cli.main(["train", task, "--help"])
-    shown_text = capsys.readouterr().out
+    shown_text = _help(capsys, "train", task)
     for part in Run().as_json()["model"], Run().as_json()["training"], {"out": 0, "length": 0, "no_tied": 0}:
         for option in part:
             assert f"--{option.replace('_', '-')}" in shown_text
     assert "Learning rate." in shown_text and "Number of hidden units H." in shown_text
+
+
+def _told(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    """The defaults in the help by option."""
+    text = re.sub("[─-]{3,}", "", _help(capsys, "train", "adding"))
+    found = re.findall(r"--([a-z0-9-]+)(?:, --no-[a-z-]+)? (?:(?! --).)*?\(default: (.*?)\)", text)
+    return {option.replace("-", "_"): default for option, default in found}
+
+
+def test_help_shows_the_defaults_that_the_options_take(capsys: pytest.CaptureFixture[str]) -> None:
+    told = _told(capsys)
+    assert "None" not in told.values()
+    for field in (*dataclasses.fields(Adding), *dataclasses.fields(Model), *dataclasses.fields(Training)):
+        if field.default is not None:
+            assert told.pop(field.name) == str(field.default)
+    owners = [
+        *(Training(optimizer=name) for name in OPTIMIZERS),
+        *(Training(schedule=name) for name in SCHEDULES),
+        *(Model(cell=name) for name in LAYERS),
+    ]
+    filled = set()
+    for options in owners:
+        for field in dataclasses.fields(options):
+            value = getattr(options, field.name)
+            if field.default is None and value not in (None, ()):
+                first, *others = told[field.name].split("; ")
+                names = dict(other.split(": ") for other in others)  # "0; adamw: 0.01"
+                said = names.get(getattr(options, "optimizer", ""), first)
+                expected = {True: "tied"}.get(value, value)
+                assert said == str(expected) or float(said) == expected
+                filled.add(field.name)
+    told = {name: default for name, default in told.items() if name not in filled}
+    assert told == {
+        "target": "no target",
+        "budget_seconds": "no limit",
+        "threads": "as many as torch takes",
+        "autocast": "off",
+    }
 
 
 def test_a_full_disk_ends_in_one_line(tmp_path: Path) -> None:

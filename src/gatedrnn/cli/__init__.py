@@ -5,38 +5,54 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from gatedrnn.cli import streams
+
 # What the extra [lab] brings and the verbs need; anything else that is missing is a fault and shows its traceback.
 _LAB = {"matplotlib", "numpy", "rich", "safetensors", "scipy", "tyro"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Entry point. Returns the exit code: 0, 1 for work that failed, 2 for a wrong argument or a missing extra, and 130
-    when interrupted."""
+    """Entry point. Returns the exit code: 0, 1 for work that failed, 2 for a wrong argument or a missing extra, 130 if
+    interrupted, and 141 if the output is read no further."""
+    streams.prepare()
+    try:
+        try:
+            return _dispatched(arguments)
+        finally:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _end("interrupted", 130)
+    except BrokenPipeError:
+        streams.abandon_output()
+        return 141
+    except OSError as wrong:  # of the output: verbs say what they cannot read or write
+        streams.abandon_output()
+        return _end(f"gatedrnn: {wrong}", 1)
+
+
+def _dispatched(arguments: Sequence[str] | None) -> int:
     try:
         from gatedrnn.cli.verbs import dispatch
     except ModuleNotFoundError as missing:
         package = (missing.name or "").partition(".")[0]
         if package not in _LAB:
             raise
-        return _end(f'gatedrnn needs {package} for its commands: pip install "gatedrnn[lab]"')
+        return _end(f'gatedrnn needs {package} for its commands: pip install "gatedrnn[lab]"', 2)
     except ImportError as missing:
         return _missing(missing)
     try:
         return dispatch(arguments)
     except ImportError as missing:
         return _missing(missing)
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
 
 
 def _missing(missing: ImportError) -> int:
     """One line for what the extra brings; anything else is a fault and shows its traceback."""
     if "gatedrnn[lab]" not in str(missing):
         raise missing
-    return _end(str(missing))
+    return _end(str(missing), 2)
 
 
-def _end(line: str) -> int:
+def _end(line: str, code: int) -> int:
     print(line, file=sys.stderr)
-    return 2
+    return code

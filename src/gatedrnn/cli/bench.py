@@ -24,7 +24,7 @@ class Bench:
     rounds: int = 7
     """How often each contestant takes its turn."""
     shapes: str | None = None
-    """Of the suite paper, separated by commas: adding, copy, psmnist, psmnist_small, ptb, speech; all unless told."""
+    """For --suite paper, separated by commas: adding, copy, psmnist, psmnist_small, ptb, speech. (default: all)"""
 
     def run(self) -> None:
         """Measure, print the table, write the files."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from gatedrnn import gates, inits
+from gatedrnn.cli.streams import encodable
 
 _COLUMNS = ("gate", "φ(z)", "order of saturation", "bias with φ(b) = σ(1)", "extra parameters")
 
@@ -28,15 +30,8 @@ class List:
             print(gate_table())
             return
         console = Console()
-        known = _table(*_COLUMNS)
-        for row in _gate_rows():
-            known.add_row(*row)
-        console.print(known)
-        starts = _table("initialiser", "written as", "what it does")
-        for name, init in inits.INITS.items():
-            fields = ", ".join(_argument(field) for field in dataclasses.fields(init))  # type: ignore[arg-type]
-            starts.add_row(name, f"{init.__name__}({fields})", _first_line(init))
-        console.print(starts)
+        console.print(_table(console, _COLUMNS, _gate_rows()))
+        console.print(_table(console, ("initialiser", "written as", "what it does"), _init_rows()))
 
 
 def gate_table() -> str:
@@ -57,6 +52,12 @@ def _gate_rows() -> Iterator[list[str]]:
         yield [name, formula, gate.saturation, bias, "none" if gate.preactivations == 1 else "one block more"]
 
 
+def _init_rows() -> Iterator[list[str]]:
+    for name, init in inits.INITS.items():
+        fields = ", ".join(_argument(field) for field in dataclasses.fields(init))  # type: ignore[arg-type]
+        yield [name, f"{init.__name__}({fields})", _first_line(init)]
+
+
 def _first_line(kind: type) -> str:
     return (kind.__doc__ or "").strip().splitlines()[0]
 
@@ -65,8 +66,11 @@ def _argument(field: dataclasses.Field[object]) -> str:
     return f"{field.name}=…" if field.default is dataclasses.MISSING else f"{field.name}={field.default:.6g}"
 
 
-def _table(*columns: str) -> Table:
+def _table(console: Console, columns: Iterable[str], rows: Iterable[list[str]]) -> Table:
+    """In letters that the console can show: replaced only when it is printed, they would push the columns apart."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        table.add_column(column, overflow="fold")
+        table.add_column(encodable(column, console.encoding), overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(encodable(cell, console.encoding)) for cell in row))
     return table

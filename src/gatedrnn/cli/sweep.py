@@ -33,13 +33,13 @@ class Sweep:
     budget: str = "desk"
     """paper: the full setting; desk: a few hours on two cores, the same task made smaller; smoke: seconds."""
     jobs: int | None = None
-    """Runs at the same time, each with its share of the cores; one for each core unless told otherwise."""
+    """Runs at the same time, each with its share of the cores. (default: one for each core)"""
     models: str | None = None
-    """Some models only: names separated by commas."""
+    """Some models only: names separated by commas. (default: all)"""
     seeds: str | None = None
-    """Some seeds only: numbers separated by commas."""
+    """Some seeds only: numbers separated by commas. (default: all)"""
     tasks: str | None = None
-    """Some tasks of a table only: names separated by commas."""
+    """Some tasks of a table only: names separated by commas. (default: all)"""
     epochs: int | None = None
     """Only the first epochs of each run; a later sweep without this option extends the runs. (default: all)"""
 

@@ -19,7 +19,7 @@ class Theory:
     out: Path
     """Folder for the results; made if it does not exist."""
     gates: str | None = None
-    """Names of gates, separated by commas; all of them unless told otherwise (see: gatedrnn list)."""
+    """Names of gates, separated by commas (see: gatedrnn list). (default: all)"""
 
     def run(self) -> None:
         """Write the results and say where they are."""

@@ -21,7 +21,7 @@ _Task = TypeVar("_Task", bound=Task)
 
 @dataclass(frozen=True)
 class Job(Generic[_Task]):
-    """Train one model. The same command with the same --out continues a run, or reports one that has ended."""
+    """The same command with the same --out resumes a run, or reports one that has ended."""
 
     out: Path
     """Folder of the run: its options, metrics, checkpoints and record; made if it does not exist."""
@@ -38,20 +38,23 @@ class Job(Generic[_Task]):
         except ValueError as wrong:
             raise Failure(as_option(wrong, self.task, self.model, self.training)) from wrong
         except OSError as wrong:
-            raise Failure(
-                f"cannot write to {self.out}: {wrong}; the same command goes on when that is mended"
-            ) from wrong
+            raise Failure(f"cannot write to {self.out}: {wrong}; run the same command again to resume") from wrong
         print(summary(record, self.out))
 
 
+def _subcommand(name: str, task: type[Task]) -> Any:
+    what = (task.__doc__ or "").partition("\n")[0]
+    return Annotated[Job[task], tyro.conf.subcommand(name, description=f"{what} {Job.__doc__}")]  # type: ignore[valid-type]
+
+
 # For each task its own Annotated type, and the union of them: tyro's form of subcommands.
-_KINDS: list[Any] = [Annotated[Job[task], tyro.conf.subcommand(name)] for name, task in TASKS.items()]  # type: ignore[valid-type]
+_KINDS: list[Any] = [_subcommand(name, task) for name, task in TASKS.items()]
 _JOBS: Any = functools.reduce(operator.or_, _KINDS)
 
 
 @dataclass(frozen=True)
 class Train:
-    """Train one model on a task: gatedrnn train adding --out DIR. Continues what was begun."""
+    """Train one model on a task: gatedrnn train adding --out DIR. The same command resumes it."""
 
     job: tyro.conf.OmitSubcommandPrefixes[tyro.conf.OmitArgPrefixes[_JOBS]]
 

@@ -16,12 +16,13 @@ from gatedrnn.cli.data import Data
 from gatedrnn.cli.demo import Demo
 from gatedrnn.cli.failure import Failure
 from gatedrnn.cli.list import List
-from gatedrnn.cli.parsing import parse
+from gatedrnn.cli.parsing import Commands, parse
 from gatedrnn.cli.report import Report
 from gatedrnn.cli.sweep import Sweep
 from gatedrnn.cli.theory import Theory
 from gatedrnn.cli.timescales import TimeScales
 from gatedrnn.cli.train import Train
+from gatedrnn.lab.tasks import TASKS
 
 
 class Verb(Protocol):
@@ -53,8 +54,10 @@ def dispatch(arguments: Sequence[str] | None) -> int:
     # For each verb its own Annotated type, and the union of them: tyro's form of subcommands.
     verbs = [Annotated[kind, tyro.conf.subcommand(name)] for name, kind in VERBS.items()]
     union: Any = functools.reduce(operator.or_, verbs)
+    tasks = Commands("task", dict.fromkeys(TASKS))
+    commands = Commands("command", {name: tasks if name == "train" else None for name in VERBS})
     try:
-        parse(union, written).run()
+        parse(union, written, commands).run()
     except Failure as failure:
         print(f"gatedrnn: {failure}", file=sys.stderr)
         return failure.code

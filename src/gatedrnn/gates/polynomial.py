@@ -15,7 +15,7 @@ from gatedrnn.gates.base import SigmoidOf
 
 @dataclass(frozen=True)
 class Polynomial(SigmoidOf):
-    """φ(z) = σ(z + c₁z³ + c₂z⁵ + …) with cₖ ≥ 0; z + z³ unless told otherwise."""
+    """φ(z) = σ(z + c₁z³ + c₂z⁵ + …) with cₖ ≥ 0 (default: z + z³)."""
 
     saturation = "O(e^-z^d), d the degree"
     coefficients: Sequence[float] = (1.0,)

@@ -14,7 +14,7 @@ from gatedrnn.inits.base import ForgetInit
 
 @dataclass(frozen=True)
 class Constant(ForgetInit):
-    """φ(b) = value; σ(1) ≈ 0.731 unless told otherwise, the usual forget bias of 1 carried over to every gate."""
+    """φ(b) = value. The default, σ(1) ≈ 0.731, carries the usual forget bias of 1 over to every gate."""
 
     value: float = 1.0 / (1.0 + math.exp(-1.0))
 

@@ -32,7 +32,7 @@ def run(
 ) -> dict[str, Any]:
     """Regenerate the paper's theory and write it into the folder ``out``; return the numbers.
 
-    ``gates`` takes names and gate objects, a user's own included; all gates of the library unless told otherwise.
+    ``gates`` takes names and gate objects, a user's own included (default: all gates of the library).
     Written: ``theory.json`` (every number drawn), ``tab_gates_comparison.md``, and ``fig_saturation``, ``fig_demo``,
     ``fig_gates_gradient``, ``fig_demo_other``, each as PNG and SVG. Nothing is written before all is computed.
     What is returned is what theory.json holds.

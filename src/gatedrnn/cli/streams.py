@@ -1,0 +1,72 @@
+"""Standard output and standard error as they are: any encoding, closed early, or full."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import sys
+import unicodedata
+
+_ERRORS = "gatedrnn.in_plain_letters"
+_SIGNS = {
+    "−": "-", "–": "-", "—": "-", "─": "-", "•": "*", "·": "*", "…": "...", "′": "'", "“": '"', "”": '"', "’": "'",
+    "±": "+-", "≈": "~", "≥": ">=", "≤": "<=", "→": "->", "√": "sqrt ", "∞": "infinity", "°": " degrees",
+    "│": "|", "╭": "-", "╮": "-", "╰": "-", "╯": "-", "━": "-", "╸": "-", "╺": "-",
+}  # fmt: skip
+
+
+def in_plain_letters(text: str) -> str:
+    """The text in ASCII: φ as phi, z³ as z^3. A character without a likeness is a question mark."""
+    return "".join(character if character.isascii() else _plain(character) for character in text)
+
+
+def encodable(text: str, encoding: str) -> str:
+    """The text if the encoding has its characters; otherwise in plain letters."""
+    try:
+        text.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return in_plain_letters(text)
+    return text
+
+
+def prepare() -> None:
+    """What the encoding of standard output or standard error lacks is written in plain letters from now on.
+
+    One that was closed before the start is replaced by one that writes nowhere.
+    """
+    codecs.register_error(_ERRORS, _replaced)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for the rest of the process
+        elif isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors=_ERRORS)
+
+
+def abandon_output() -> None:
+    """Nobody takes it any more. Python would still try to write the rest at its end, and complain."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
+
+
+def _plain(character: str) -> str:
+    if character in _SIGNS:
+        return _SIGNS[character]
+    name = unicodedata.name(character, "")
+    if name.startswith("GREEK ") and "LETTER " in name:
+        letter = name.rpartition("LETTER ")[2].partition(" ")[0]
+        return letter.capitalize() if "CAPITAL" in name else letter.lower()
+    like = unicodedata.normalize("NFKD", character).replace("⁄", "/").encode("ascii", "ignore").decode()
+    return (f"^{like}" if name.startswith("SUPERSCRIPT ") else like) or "?"
+
+
+def _replaced(wrong: UnicodeError) -> tuple[str, int]:
+    if not isinstance(wrong, UnicodeEncodeError):
+        raise wrong
+    return in_plain_letters(wrong.object[wrong.start : wrong.end]), wrong.end
