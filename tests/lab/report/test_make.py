@@ -188,9 +188,9 @@ def test_other_runs_have_their_own_section(tmp_path: Path) -> None:
     assert "## Other runs: adding, length=300" in markdown
     assert "unfinished at update 1500" in markdown
     assert "Threshold: mse 0.1." in markdown
-    stem = "other_1_adding__length_300"
-    assert set(charts) == {f"{stem}_mse", f"{stem}_loss", f"{stem}_time_scales"}
-    assert [series["name"] for series in charts[f"{stem}_mse"]["series"]] == [
+    stem = "other_1"
+    assert set(charts) == {f"{stem}_metric", f"{stem}_loss", f"{stem}_time_scales"}
+    assert [series["name"] for series in charts[f"{stem}_metric"]["series"]] == [
         "sigmoid",
         "fast, lr=0.001, target=null",
         "fast, lr=0.01, target=0.1",
@@ -253,7 +253,7 @@ def test_the_same_records_give_the_same_bytes(tmp_path: Path) -> None:
 def test_a_long_run_is_thinned_for_the_page(tmp_path: Path) -> None:
     write_run(tmp_path / "runs" / "a", "fast", 0, evaluations=2500)
     _, _, charts = report(tmp_path, [])
-    series = charts["other_1_adding__length_300_mse"]["series"][0]
+    series = charts["other_1_metric"]["series"][0]
     assert len(series["updates"]["x"]) == len(series["runs"][0]["value"]) == 834
     assert series["updates"]["x"][1] == 150
 
@@ -304,5 +304,5 @@ def test_a_loss_that_is_the_metric_is_drawn_once(tmp_path: Path) -> None:
     path = tmp_path / "runs" / "fast" / "seed0" / "metrics.jsonl"
     lines = [json.loads(line) for line in path.read_text().splitlines()]
     path.write_text("".join(json.dumps({**line, "loss": line["mse"]}) + "\n" for line in lines))
-    stem = "other_1_adding__length_300"
-    assert set(report(tmp_path, [])[2]) == {f"{stem}_mse", f"{stem}_time_scales"}
+    stem = "other_1"
+    assert set(report(tmp_path, [])[2]) == {f"{stem}_metric", f"{stem}_time_scales"}

@@ -197,8 +197,8 @@ def _charts(item: Item, budget: str, groups: Sequence[Group], looks: Looks) -> l
 def _other(number: int, task: str, groups: Sequence[Group], items: Sequence[Item], looks: Looks) -> Section:
     metric = groups[0].metric
     threshold = _threshold(groups, items)
-    stem = f"other_{number}_{''.join(c if c.isalnum() and c.isascii() else '_' for c in task)[:40]}"
-    charts = [learning_curves(f"{stem}_{metric}", task, groups, metric, looks, threshold)]
+    stem = f"other_{number}"
+    charts = [learning_curves(f"{stem}_metric", task, groups, metric, looks, threshold)]
     lines = [line for found in groups for run in found.runs for line in run.metrics]
     if any(line.get("loss") != line.get(metric) for line in lines):  # the loss of adding is its metric
         charts.append(learning_curves(f"{stem}_loss", f"{task}: loss", groups, "loss", looks))

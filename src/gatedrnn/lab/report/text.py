@@ -10,8 +10,10 @@ from typing import Any
 
 from gatedrnn.lab.analysis import Arrivals, Mean, Median
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]+")
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]#|~$])")
+# Control characters, breaks of lines, marks that turn the direction of writing, and what XML cannot hold.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff]+")
+# What Markdown reads as a sign: anywhere, in an address (which becomes a link by itself), or where a line begins.
+_MARKDOWN = re.compile(r"[\\`*_{}\[\]#|~$@]|:(?=//)|(?<=www)\.|^[-+=]|^\d+[.)](?= )", re.IGNORECASE)
 
 
 def clean(value: Any) -> Any:
@@ -32,7 +34,7 @@ def for_html(text: str) -> str:
 
 def for_markdown(text: str) -> str:
     """The text inside a line or a table cell of Markdown, where HTML counts too."""
-    return html.escape(_MARKDOWN.sub(r"\\\1", text), quote=False)
+    return html.escape(_MARKDOWN.sub(lambda sign: f"{sign[0][:-1]}\\{sign[0][-1]}", text), quote=False)
 
 
 def for_figure(text: str, longest: int = 48) -> str:
