@@ -53,4 +53,5 @@ def test_arrivals() -> None:
 
 def test_finite() -> None:
     assert finite(3) == 3.0
+    assert [finite(value) for value in (10**400, -(10**400), 1e301)] == [None] * 3
     assert [finite(value) for value in (None, math.nan, math.inf, -math.inf, "3", True)] == [None] * 6

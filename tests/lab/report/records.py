@@ -92,7 +92,7 @@ def write_run(
         "schema": 1, "kind": "gatedrnn record", "outcome": outcome, "updates": last["update"],
         "diverged_at": last["update"] + 7 if outcome == "diverged" else None, "seconds": float(evaluations - 1),
         "seconds_evaluation": 1.0, "updates_a_second": 50.0, "parameters": 100, "metric": "mse", "lower_is_better": True,
-        "final": last, "best": {key: lines[-1][key] for key in ("update", "loss", "mse")}, "gates": {}, "time_scales": {}, "resumed": 0, "key": key,
+        "final": last, "best": {key: lines[-1][key] for key in ("update", "loss", "mse")}, "gates": {}, "time_scales": {}, "resumed": 0, "notes": [], "key": key,
     }  # fmt: skip
     _write(folder / "record.json", record)
 

@@ -19,7 +19,7 @@ EVIL = (
     "x/../../../../PWNED/evil",
     "/PWNED",
     "..",
-    "",
+    ".",
     "a" * 300,
     "l0\n\x1b[31m\u202e",
     "[/b][click](http://example.org) www.example.org ![x](y)",

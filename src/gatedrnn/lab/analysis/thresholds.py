@@ -10,6 +10,8 @@ from typing import Any, Literal
 #: One line of metrics.jsonl.
 Evaluation = Mapping[str, Any]
 Clock = Literal["update", "seconds"]
+#: Beyond this a sum over seeds or a margin of an axis might leave the numbers.
+LARGEST = 1e300
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,11 @@ def _first(metrics: Sequence[Evaluation], metric: str, threshold: float, lower_i
 
 
 def finite(value: Any) -> float | None:
-    """The number, or None for what is missing or not finite (null in a record)."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    """The number, or None for what is missing (null in a record), not a number, or too large to be summed."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer of hundreds of digits
+        return None
+    return number if abs(number) <= LARGEST else None
