@@ -92,7 +92,7 @@ def test_the_papers_setting(tmp_path: Path) -> None:
     assert "gatedrnn theory --out DIR" in markdown
     assert "the task speech is not built yet" in markdown
     assert "| fast | 92.3 |" in rows and "| sigmoid | 21.5 ± 0.25 (diverged) |" in rows
-    assert "The paper: fast is first." in markdown
+    assert "| fast is first | not checked | — | — | partial |" in rows
 
     cells = Reader(page).cells
     assert "800 ± 50 (95 %: 675.8 … 924.2)" in cells
@@ -111,9 +111,10 @@ def test_the_papers_setting(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("no_pictures")
 def test_a_desk_result_is_never_the_papers(tmp_path: Path) -> None:
     write_sweep(tmp_path / "runs", ("softsign", "sigmoid", "fast"))
-    markdown, page, _ = report(tmp_path, [item("desk", values=_paper({"sigmoid": 0.5}))])
+    said = ("softsign fails", "fast is first among the gates")
+    markdown, page, _ = report(tmp_path, [item("desk", values=_paper({"sigmoid": 0.5}), expected=said)])
     assert "| fig:adding\\_mse | partial |" in markdown
-    compared = [row for row in markdown.splitlines() if re.match(r"\| (sigmoid|fast needs|softsign does)", row)]
+    compared = [row for row in markdown.splitlines() if re.match(r"\| (sigmoid|fast is first|softsign fails)", row)]
     assert any("| 0.5 | partial |" in row for row in compared)
     assert any("| holds |" in row and row.endswith("| partial |") for row in compared)
     assert "agrees |" not in markdown and "differs |" not in markdown
