@@ -98,6 +98,8 @@ def test_a_diverged_run_counts_as_watched_longest() -> None:
     assert factor_between(ours, other) == Factor(3, pytest.approx(8), math.inf)
     assert factor_between(other, ours) == Factor(3, 0.0, pytest.approx(1 / 8))
     nobody = seeds(*[Arrival(None, math.inf)] * 3)
+    assert factor_between(ours, nobody) == Factor(3, math.inf, math.inf)
+    assert factor_between(nobody, ours) == Factor(3, 0.0, 0.0)
     assert factor_between(nobody, nobody) == Factor(3, 0.0, math.inf)
 
 

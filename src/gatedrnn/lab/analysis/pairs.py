@@ -96,14 +96,17 @@ def factors(values: Sequence[float], level: float = LEVEL) -> Factor:
 def _least(early: Sequence[Arrival], late: Sequence[Arrival], level: float) -> float:
     """The lower end of the interval of the mean of log(late / early); −inf where it is open.
 
-    A run that diverged counts as if it had been watched as long as the longest of both models, which is less than
-    never. Bounds scatter less than arrivals: where some of the late ones are bounds, the scatter is taken to be at
-    least that of two models that both scatter like the early one.
+    Where all late ones diverged, it is infinite: they never arrive. Where some did, they count as if they had been
+    watched as long as the longest of both models, which is less than never. Bounds scatter less than arrivals: where
+    some of the late ones are bounds, the scatter is taken to be at least that of two models that both scatter like the
+    early one.
     """
     arrived = [arrival.at for arrival in early if arrival.at]
     if len(arrived) < max(2, len(early)):
         return -math.inf
-    longest = max(time for arrival in (*early, *late) for time in (arrival.not_yet, arrival.at or 0) if time < math.inf)
+    if all(math.isinf(arrival.watched) for arrival in late):
+        return math.inf
+    longest = max(arrival.watched for arrival in (*early, *late) if math.isfinite(arrival.watched))
     bounds = [min(arrival.not_yet, longest) for arrival in late]
     if min(bounds) <= 0:
         return -math.inf

@@ -225,6 +225,8 @@ def _times(found: Factor, what: str) -> str:
     """The factor in words: "2.1 … 3.4 times as many (95 %)"."""
     if found.n < FEWEST:
         return f"{found.n} seeds to compare where {FEWEST} are needed"
+    if not found.high or math.isinf(found.low):
+        return "one of the two diverges with every seed"
     if not found.low and math.isinf(found.high):
         return "no bound on the factor"
     return f"{text.interval(found.low, found.high)} times {what} ({text.LEVEL})"
