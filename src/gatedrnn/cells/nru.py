@@ -15,6 +15,7 @@ from gatedrnn.gates import Gate
 #: The L5 norm above which a row of directions counts as zero: where the fifth powers sum to the largest float32.
 LARGEST_NORM = torch.finfo(torch.float32).max ** 0.2
 
+
 @dataclass(frozen=True)
 class NRU(Cell):
     """h = ReLU(W_h [x; h; m] + b_h); K heads write to and erase from the memory m along directions of L5 norm 1.

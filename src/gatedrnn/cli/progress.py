@@ -19,7 +19,7 @@ def shown(console: Console | None = None) -> Iterator[Report]:
     if not console.is_terminal:
         yield _lines(console)
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
 

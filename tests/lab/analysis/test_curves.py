@@ -36,6 +36,13 @@ def test_one_seed_has_no_deviation() -> None:
     assert over_updates([run([1.0, 2.0])], "mse").std == [0.0, 0.0]
 
 
+def test_large_values_stay_numbers() -> None:
+    for make in (over_updates, over_seconds):
+        found = make([run([1e299, 0.0]), run([-1e299, 0.0]), run([1e299, 0.0])], "mse")
+        assert (found.mean[0], found.std[0]) == (pytest.approx(1e299 / 3), pytest.approx(2e299 / math.sqrt(3)))
+        assert (found.mean[-1], found.std[-1]) == (0.0, 0.0)
+
+
 def test_against_time_each_seed_is_interpolated() -> None:
     # mse = 10 − t and 20 − 2t: the mean is 15 − 1.5t, the deviation (10 − t)/√2.
     slow = [{"update": i, "seconds": 2.0 * i, "mse": 10 - 2.0 * i} for i in range(5)]

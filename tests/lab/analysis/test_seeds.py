@@ -43,6 +43,14 @@ def test_interval_of_a_difference() -> None:
     assert half_width_of_difference(mean_of([1.0, 1.0]), 3, 0.0) == 0.0
 
 
+def test_large_values_stay_numbers() -> None:
+    found = mean_of([1e299, -1e299, 1e299])
+    assert (found.mean, found.std) == (pytest.approx(1e299 / 3), pytest.approx(2e299 / math.sqrt(3)))
+    half = half_width_of_difference(found, 3, 1e299)
+    assert half is not None and math.isfinite(half)
+    assert half == pytest.approx(1e299 * half_width_of_difference(mean_of([1.0, -1.0, 1.0]), 3, 1.0))  # type: ignore[operator]
+
+
 def test_one_value_has_no_interval() -> None:
     found = mean_of([4.0])
     assert (found.mean, found.std, found.low, found.high) == (4.0, None, None, None)

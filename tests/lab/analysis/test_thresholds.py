@@ -41,16 +41,19 @@ def test_higher_is_better() -> None:
 
 def test_arrivals() -> None:
     metrics = curve([0.3, 0.1, 0.01, 0.001])
-    assert arrival(metrics, "mse", 0.02, True) == Arrival(100.0, 150.0)
-    assert arrival(metrics, "mse", 0.02, True, "seconds") == Arrival(5.0, 7.5)
+    assert arrival(metrics, "mse", 0.02, True) == Arrival(100.0, 150.0, 50.0)
+    assert arrival(metrics, "mse", 0.02, True, "seconds") == Arrival(5.0, 7.5, 2.5)
+    assert arrival(metrics, "mse", 0.5, True) == Arrival(0.0, 150.0, 0.0)
     assert arrival(metrics, "mse", 1e-9, True) == Arrival(None, 150.0)
     assert arrival(metrics, "mse", 1e-9, True, diverged=True) == Arrival(None, math.inf)
     assert arrival([], "mse", 0.02, True) == Arrival(None, 0.0)
-    reached, censored = Arrival(100.0, 150.0), Arrival(None, 150.0)
+    reached, censored = Arrival(100.0, 150.0, 50.0), Arrival(None, 150.0)
+    assert (reached.not_yet, censored.not_yet) == (50.0, 150.0)
     assert (reached.earliest, reached.latest) == (100.0, 100.0)
     assert (censored.earliest, censored.latest) == (150.0, math.inf)
 
 
 def test_finite() -> None:
     assert finite(3) == 3.0
+    assert [finite(value) for value in (10**400, -(10**400), 1e301)] == [None] * 3
     assert [finite(value) for value in (None, math.nan, math.inf, -math.inf, "3", True)] == [None] * 6

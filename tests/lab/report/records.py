@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +39,12 @@ def write_run(
     options: Mapping[str, Any] | None = None,
     training: Mapping[str, Any] | None = None,
     key: str | None = None,
+    curve: Callable[[int], float] | None = None,
 ) -> None:
-    """One run: evaluations every 50 updates, a second each; ``outcome=None`` leaves it unfinished."""
+    """One run: evaluations every 50 updates, a second each; ``outcome=None`` leaves it unfinished.
+
+    ``curve`` gives the error of each evaluation in place of :func:`mse`.
+    """
     folder.mkdir(parents=True)
     chosen_task = {"name": "adding", "length": 300, **(task or {})}
     chosen = {**MODELS[model], "hidden_size": 8, "num_layers": 1, **(options or {})}
@@ -63,7 +67,7 @@ def write_run(
     )
     lines = []
     for i in range(evaluations):
-        value = mse(model, seed, i)
+        value = mse(model, seed, i) if curve is None else curve(i)
         line: dict[str, Any] = {
             "update": 50 * i,
             "seconds": float(i),
@@ -92,7 +96,7 @@ def write_run(
         "schema": 1, "kind": "gatedrnn record", "outcome": outcome, "updates": last["update"],
         "diverged_at": last["update"] + 7 if outcome == "diverged" else None, "seconds": float(evaluations - 1),
         "seconds_evaluation": 1.0, "updates_a_second": 50.0, "parameters": 100, "metric": "mse", "lower_is_better": True,
-        "final": last, "best": {key: lines[-1][key] for key in ("update", "loss", "mse")}, "gates": {}, "time_scales": {}, "resumed": 0, "key": key,
+        "final": last, "best": {key: lines[-1][key] for key in ("update", "loss", "mse")}, "gates": {}, "time_scales": {}, "resumed": 0, "notes": [], "key": key,
     }  # fmt: skip
     _write(folder / "record.json", record)
 

@@ -48,6 +48,19 @@ def test_means_and_arrivals() -> None:
     assert text.arrivals(stopped).startswith("2 of 3 reached; median between 150 and 500")
 
 
+def test_intervals_are_rounded_outwards() -> None:
+    assert text.interval(1.5079, 2.341) == "1.5 … 2.35"
+    assert text.interval(0.8789, 1234.5) == "0.878 … 1240"
+    assert text.interval(1.8199, math.inf) == "more than 1.81"
+    assert text.interval(0.0, 2.0) == "0 … 2"
+
+
+def test_a_coverage_is_never_more_than_it_is() -> None:
+    five = arrivals_of([*(Arrival(at, 2500.0) for at in (100, 200, 300, 400)), Arrival(None, 2500.0)])
+    assert five.median.coverage == 0.9375
+    assert text.arrivals(five) == "4 of 5 reached; median 300 (≥ 93.7 %: 100 … open)"
+
+
 def test_words_are_made_harmless() -> None:
     assert text.for_html("</script><b a='\"'>&") == "&lt;/script&gt;&lt;b a=&#x27;&quot;&#x27;&gt;&amp;"
     assert text.for_markdown("a|b<i>*x*[y](z)`") == "a\\|b&lt;i&gt;\\*x\\*\\[y\\](z)\\`"

@@ -9,8 +9,9 @@ from gatedrnn.lab.analysis.curves import (
     time_scale_layers,
     time_scale_spread,
 )
-from gatedrnn.lab.analysis.pairs import Paired, paired
+from gatedrnn.lab.analysis.pairs import Factor, Paired, factor_between, factors, paired
 from gatedrnn.lab.analysis.seeds import (
+    LEVEL,
     Arrivals,
     Mean,
     Median,
@@ -22,14 +23,18 @@ from gatedrnn.lab.analysis.seeds import (
 from gatedrnn.lab.analysis.thresholds import Arrival, arrival, finite, seconds_to, updates_to
 
 __all__ = [
+    "LEVEL",
     "Arrival",
     "Arrivals",
     "Curve",
+    "Factor",
     "Mean",
     "Median",
     "Paired",
     "arrival",
     "arrivals_of",
+    "factor_between",
+    "factors",
     "finite",
     "half_width_of_difference",
     "mean_of",

@@ -106,5 +106,6 @@ def _curve(values: Sequence[Sequence[float]], x: list[float]) -> Curve:
     if not x:
         return Curve(n, [], [], [])
     table = np.asarray(values, dtype=np.float64)
-    std = np.std(table, axis=0, ddof=1) if n > 1 else np.zeros(len(x))
-    return Curve(n, x, np.mean(table, axis=0).tolist(), std.tolist())
+    size = np.maximum(np.abs(table).max(axis=0), np.finfo(np.float64).tiny)  # of one, so that no square overflows
+    std = size * np.std(table / size, axis=0, ddof=1) if n > 1 else np.zeros(len(x))
+    return Curve(n, x, (size * np.mean(table / size, axis=0)).tolist(), std.tolist())

@@ -1,12 +1,20 @@
-"""Which of two models came first, seed by seed, and how surprising that would be if neither were faster."""
+"""Which of two models came first, seed by seed, how surprising that would be by chance, and by which factor it was.
+
+The factor is a geometric mean over the seeds that both models have, with Student's interval of the mean logarithm. A
+run is known to arrive between two evaluations only, and one that was not seen to arrive only to be later than its watch
+ended. So the lower end of the interval takes the latest time for the one model and the earliest for the other, and the
+upper end the reverse: what lies outside is excluded whatever happened unseen.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from scipy import stats
 
+from gatedrnn.lab.analysis.seeds import LEVEL, mean_of
 from gatedrnn.lab.analysis.thresholds import Arrival
 
 
@@ -55,3 +63,66 @@ def _before(a: Arrival, b: Arrival) -> bool:
     if a.at is None:
         return False
     return a.at < b.at if b.at is not None else a.at <= b.watched
+
+
+@dataclass(frozen=True)
+class Factor:
+    """How many times as long the second model took as the first: an interval for the geometric mean over n seeds.
+
+    ``low`` is 0 and ``high`` infinite where nothing is known, as with fewer than two seeds.
+    """
+
+    n: int
+    low: float
+    high: float
+
+
+def factor_between(first: Mapping[int, Arrival], second: Mapping[int, Arrival], level: float = LEVEL) -> Factor:
+    """The factor from the arrivals of the first model to those of the second, at the seeds they share."""
+    shared = sorted(first.keys() & second.keys())
+    ours, theirs = ([side[seed] for seed in shared] for side in (first, second))
+    return Factor(len(shared), _exp(_least(ours, theirs, level)), _exp(-_least(theirs, ours, level)))
+
+
+def factors(values: Sequence[float], level: float = LEVEL) -> Factor:
+    """The interval for the geometric mean of ratios that are known; a ratio that is not positive leaves it open."""
+    if len(values) < 2 or min(values) <= 0:
+        return Factor(len(values), 0.0, math.inf)
+    logs = [math.log(value) for value in values]
+    middle, half = _interval(logs, level)
+    return Factor(len(values), _exp(middle - half), _exp(middle + half))
+
+
+def _least(early: Sequence[Arrival], late: Sequence[Arrival], level: float) -> float:
+    """The lower end of the interval of the mean of log(late / early); −inf where it is open.
+
+    Where all late ones diverged, it is infinite: they never arrive. Where some did, they count as if they had been
+    watched as long as the longest of both models, which is less than never. Bounds scatter less than arrivals: where
+    some of the late ones are bounds, the scatter is taken to be at least that of two models that both scatter like the
+    early one.
+    """
+    arrived = [arrival.at for arrival in early if arrival.at]
+    if len(arrived) < max(2, len(early)):
+        return -math.inf
+    if all(math.isinf(arrival.watched) for arrival in late):
+        return math.inf
+    longest = max(arrival.watched for arrival in (*early, *late) if math.isfinite(arrival.watched))
+    bounds = [min(arrival.not_yet, longest) for arrival in late]
+    if min(bounds) <= 0:
+        return -math.inf
+    ours, theirs = ([math.log(time) for time in times] for times in (arrived, bounds))
+    middle, half = _interval([b - a for a, b in zip(ours, theirs, strict=True)], level)
+    if any(arrival.at is None for arrival in late):
+        half = max(half, math.sqrt(2) * _interval(ours, level)[1])
+    return middle - half
+
+
+def _interval(values: Sequence[float], level: float) -> tuple[float, float]:
+    """The mean of two values or more, and half the width of Student's interval around it."""
+    found = mean_of(values, level)
+    assert found.low is not None
+    return found.mean, found.mean - found.low
+
+
+def _exp(value: float) -> float:
+    return math.exp(value) if value < 700 else math.inf

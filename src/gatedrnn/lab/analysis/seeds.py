@@ -16,7 +16,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from scipy import stats
 
 from gatedrnn.lab.analysis.thresholds import Arrival
@@ -67,10 +66,10 @@ def mean_of(values: Sequence[float], level: float = LEVEL) -> Mean:
     if not all(math.isfinite(value) for value in values):
         raise ValueError("mean_of takes finite values; a run that did not arrive has no value to average")
     n = len(values)
-    mean = float(np.mean(values))
+    mean = math.fsum(value / n for value in values)
     if n == 1:
         return Mean(1, mean, None, None, None)
-    std = float(np.std(values, ddof=1))
+    std = math.hypot(*(value - mean for value in values)) / math.sqrt(n - 1)  # hypot's squares do not overflow
     half = float(stats.t.ppf((1 + level) / 2, n - 1)) * std / math.sqrt(n)
     return Mean(n, mean, std, mean - half, mean + half)
 
@@ -83,11 +82,12 @@ def half_width_of_difference(ours: Mean, others: int, std: float | None = None, 
     """
     if ours.std is None:
         return None
-    mine, theirs = ours.std**2 / ours.n, (ours.std if std is None else std) ** 2 / others
+    mine, theirs = ours.std / math.sqrt(ours.n), (ours.std if std is None else std) / math.sqrt(others)
+    both = math.hypot(mine, theirs)
     freedom: float = ours.n - 1
-    if std is not None and others > 1 and mine + theirs > 0:
-        freedom = (mine + theirs) ** 2 / (mine**2 / (ours.n - 1) + theirs**2 / (others - 1))
-    return float(stats.t.ppf((1 + level) / 2, freedom)) * math.sqrt(mine + theirs)
+    if std is not None and others > 1 and both > 0:
+        freedom = 1 / ((mine / both) ** 4 / (ours.n - 1) + (theirs / both) ** 4 / (others - 1))
+    return float(stats.t.ppf((1 + level) / 2, freedom)) * both
 
 
 def median_of(arrivals: Sequence[Arrival], level: float = LEVEL) -> Median:

@@ -10,6 +10,8 @@ from typing import Any, Literal
 #: One line of metrics.jsonl.
 Evaluation = Mapping[str, Any]
 Clock = Literal["update", "seconds"]
+#: Beyond this a sum over seeds or a margin of an axis might leave the numbers.
+LARGEST = 1e300
 
 
 @dataclass(frozen=True)
@@ -18,10 +20,17 @@ class Arrival:
 
     ``at`` is None for a run that has not reached it; then ``watched`` says to where it was looked at: later it may have
     reached it (the observation is *censored*). A run that diverged will never arrive, and has ``watched = inf``.
+    ``before`` is the evaluation before that of the arrival, when it was not there yet; 0 if there is none.
     """
 
     at: float | None
     watched: float
+    before: float = 0.0
+
+    @property
+    def not_yet(self) -> float:
+        """The last time at which it had surely not arrived."""
+        return self.watched if self.at is None else self.before
 
     @property
     def earliest(self) -> float:
@@ -36,14 +45,14 @@ class Arrival:
 
 def updates_to(metrics: Sequence[Evaluation], metric: str, threshold: float, lower_is_better: bool) -> int | None:
     """Updates until the first evaluation at or beyond the threshold; None if there is none."""
-    found = _first(metrics, metric, threshold, lower_is_better)
-    return None if found is None else int(found["update"])
+    place = _first(metrics, metric, threshold, lower_is_better)
+    return None if place is None else int(metrics[place]["update"])
 
 
 def seconds_to(metrics: Sequence[Evaluation], metric: str, threshold: float, lower_is_better: bool) -> float | None:
     """Seconds of training until the first evaluation at or beyond the threshold; None if there is none."""
-    found = _first(metrics, metric, threshold, lower_is_better)
-    return None if found is None else float(found["seconds"])
+    place = _first(metrics, metric, threshold, lower_is_better)
+    return None if place is None else float(metrics[place]["seconds"])
 
 
 def arrival(
@@ -55,23 +64,28 @@ def arrival(
     diverged: bool = False,
 ) -> Arrival:
     """The arrival of one run by the clock of updates or of seconds."""
-    found = _first(metrics, metric, threshold, lower_is_better)
     last = float(metrics[-1][clock]) if metrics else 0.0
-    if found is not None:
-        return Arrival(float(found[clock]), last)
-    return Arrival(None, math.inf if diverged else last)
+    place = _first(metrics, metric, threshold, lower_is_better)
+    if place is None:
+        return Arrival(None, math.inf if diverged else last)
+    return Arrival(float(metrics[place][clock]), last, float(metrics[place - 1][clock]) if place else 0.0)
 
 
-def _first(metrics: Sequence[Evaluation], metric: str, threshold: float, lower_is_better: bool) -> Evaluation | None:
-    for evaluation in metrics:
+def _first(metrics: Sequence[Evaluation], metric: str, threshold: float, lower_is_better: bool) -> int | None:
+    """The place of the first evaluation at or beyond the threshold."""
+    for place, evaluation in enumerate(metrics):
         value = finite(evaluation.get(metric))
         if value is not None and (value <= threshold if lower_is_better else value >= threshold):
-            return evaluation
+            return place
     return None
 
 
 def finite(value: Any) -> float | None:
-    """The number, or None for what is missing or not finite (null in a record)."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    """The number, or None for what is missing (null in a record), not a number, or too large to be summed."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer of hundreds of digits
+        return None
+    return number if abs(number) <= LARGEST else None

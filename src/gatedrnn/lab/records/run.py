@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import reprlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,9 @@ OPTIONS_FILE = "options.json"
 ENVIRONMENT_FILE = "environment.json"
 METRICS_FILE = "metrics.jsonl"
 RECORD_FILE = "record.json"
+
+# Levels of lists and objects inside each other. A record has six; what has more would break those who walk through it.
+_DEEPEST = 50
 
 
 class SchemaError(ValueError):
@@ -37,18 +42,17 @@ class RunRecord:
 
 
 def read_run(folder: str | os.PathLike[str]) -> RunRecord:
-    """What the run folder holds. A torn last line of the metrics is left out, with a warning.
+    """What the run folder holds. What is damaged beside the options is left out, with a warning.
 
-    Raises FileNotFoundError where there is no run, and ValueError with the reason for what cannot be read.
+    Raises FileNotFoundError where there is no run, and ValueError with the reason where its options cannot be read.
     """
     folder = Path(folder)
     options = read_json(folder / OPTIONS_FILE)
     check_schema(options, RUN_KIND, folder / OPTIONS_FILE)
-    environment, record = (
-        _read_optional(folder / name, kind)
-        for name, kind in ((ENVIRONMENT_FILE, ENVIRONMENT_KIND), (RECORD_FILE, RECORD_KIND))
-    )
-    metrics, warnings = _read_lines(folder / METRICS_FILE)
+    warnings: list[str] = []
+    environment = _read_optional(folder / ENVIRONMENT_FILE, ENVIRONMENT_KIND, warnings)
+    record = _read_optional(folder / RECORD_FILE, RECORD_KIND, warnings)
+    metrics = _read_lines(folder / METRICS_FILE, warnings)
     return RunRecord(folder, options, environment, metrics, record, warnings)
 
 
@@ -60,7 +64,7 @@ def find_runs(root: str | os.PathLike[str]) -> list[Path]:
 def read_json(path: Path) -> dict[str, Any]:
     """One JSON object; ValueError with the reason where it is none."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = _parsed(_bytes(path))
     except ValueError as wrong:
         raise ValueError(f"{path} is damaged: {wrong}") from None
     if not isinstance(value, dict):
@@ -71,32 +75,66 @@ def read_json(path: Path) -> dict[str, Any]:
 def check_schema(value: dict[str, Any], kind: str, path: Path | None = None) -> None:
     """Raise SchemaError where the value is of another kind, or of a version that is not known here."""
     where = f"{path}: " if path else ""
-    if value.get("kind") != kind:
-        raise SchemaError(f"{where}expected a {kind!r}, got {value.get('kind')!r}")
-    if value.get("schema") != SCHEMA:
-        raise SchemaError(
-            f"{where}written in version {value.get('schema')!r} of the format; this gatedrnn reads version {SCHEMA}"
-        )
+    found, version = value.get("kind"), value.get("schema")
+    if found != kind:
+        raise SchemaError(f"{where}expected a {kind!r}, got {reprlib.repr(found)}")
+    if version != SCHEMA or isinstance(version, bool):
+        written = reprlib.repr(version)
+        raise SchemaError(f"{where}written in version {written} of the format; this gatedrnn reads version {SCHEMA}")
 
 
-def _read_optional(path: Path, kind: str) -> dict[str, Any] | None:
-    if not path.exists():
+def _read_optional(path: Path, kind: str, warnings: list[str]) -> dict[str, Any] | None:
+    try:
+        value = read_json(path)
+        check_schema(value, kind, path)
+    except FileNotFoundError:
         return None
-    value = read_json(path)
-    check_schema(value, kind, path)
+    except (OSError, ValueError) as wrong:
+        warnings.append(f"{wrong}; left out")
+        return None
     return value
 
 
-def _read_lines(path: Path) -> tuple[list[dict[str, Any]], list[str]]:
+def _read_lines(path: Path, warnings: list[str]) -> list[dict[str, Any]]:
     """The lines up to the first one that is torn."""
-    if not path.exists():
-        return [], []
     lines: list[dict[str, Any]] = []
-    for number, text in enumerate(path.read_bytes().splitlines(keepends=True), start=1):
+    try:
+        written = _bytes(path).splitlines(keepends=True)
+    except FileNotFoundError:
+        return lines
+    except (OSError, ValueError) as wrong:
+        warnings.append(f"{path}: {wrong}; left out")
+        return lines
+    for number, text in enumerate(written, start=1):
         try:
             if not text.endswith(b"\n"):
                 raise ValueError("it does not end")
-            lines.append(json.loads(text))
+            lines.append(_parsed(text))
         except ValueError as wrong:
-            return lines, [f"{path}: line {number} is torn and was left out with all after it: {wrong}"]
-    return lines, []
+            warnings.append(f"{path}: line {number} is torn and was left out with all after it: {wrong}")
+            break
+    return lines
+
+
+def _bytes(path: Path) -> bytes:
+    if path.exists() and not path.is_file():  # a pipe would never end
+        raise ValueError("it is not a file")
+    return path.read_bytes()
+
+
+def _parsed(text: bytes) -> Any:
+    """The JSON value; ValueError where it is none, or has more levels than a record can have."""
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError("its lists or objects are nested too deeply") from None
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [inner for outer in level for inner in _parts(outer)]
+        if not level:
+            return value
+    raise ValueError("its lists or objects are nested too deeply")
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()

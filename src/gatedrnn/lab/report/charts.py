@@ -64,7 +64,7 @@ def time_scale_charts(stem: str, title: str, groups: Sequence[Group], looks: Loo
     layers = time_scale_layers([run.metrics for found in groups for run in found.runs])
     chosen = looks.of(groups)
     charts = []
-    for layer in layers:
+    for place, layer in enumerate(layers, start=1):
         series = []
         for found in groups:
             curve = time_scale_spread([run.metrics for run in found.runs], layer)
@@ -76,7 +76,7 @@ def time_scale_charts(stem: str, title: str, groups: Sequence[Group], looks: Loo
             series.append(Series(found.name, len(found.runs), chosen[found.name], _thin(curve), {}, runs))
         charts.append(
             Chart(
-                stem=stem if len(layers) == 1 else f"{stem}_{layer}",
+                stem=stem if len(layers) == 1 else f"{stem}_{place}",
                 title=title if len(layers) == 1 else f"{title}, layer {layer}",
                 note="Line: mean over the units of all seeds of −1/log φ(b), from the forget bias alone. Band: ± one "
                 "standard deviation over the units. Thin: the mean of each seed.",

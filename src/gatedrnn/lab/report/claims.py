@@ -1,29 +1,34 @@
-"""What the paper's figures claim, as checks that records can pass or fail.
+"""What the paper says of its figures, as checks that records can pass or fail.
 
-A curve in the paper has no number to compare with, but it says who was first, who failed, whose time scales grew. These
-sentences stand here once, by the paper's labels. A check returns True, False, or None where the runs that it needs are
-not there, and says what was seen.
+A curve in the paper has no number to compare with, but it says who was first, who failed, whose time scales grew. The
+sentences stand with the declared experiments; CHECKS says how each is checked. A check gives True or False only beyond
+the uncertainty of the runs, and None where they do not decide, and says what was seen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gatedrnn.lab.analysis import time_scale_spread
+from gatedrnn.lab.analysis import Factor, factor_between, factors, finite
 from gatedrnn.lab.analysis.thresholds import Clock
 from gatedrnn.lab.report import text
 from gatedrnn.lab.report.groups import Group
+from gatedrnn.lab.report.runs import LabRun
 
-_GATES = ("softsign", "sigmoid", "refine")
+#: Fewer seeds than this decide nothing.
+FEWEST = 3
+_ORDERS_OF_MAGNITUDE = 10.0
+_STILL = 2.0
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A claim, whether it holds in these runs (None: they do not say), and what was seen."""
+    """What was checked, whether it holds in these runs (None: they do not decide), and what was seen."""
 
-    claim: str
+    what: str
     holds: bool | None
     seen: str
 
@@ -31,89 +36,119 @@ class Checked:
 class Claim(Protocol):
     """A sentence of the paper that can be checked."""
 
-    def check(self, groups: Mapping[str, Group], threshold: float | None) -> Checked:
+    def check(self, groups: Mapping[str, Group], threshold: float | None, clock: Clock = "update") -> Checked:
         """Check it on the groups by the names of their models."""
         ...
 
 
 @dataclass(frozen=True)
 class Before:
-    """One model reaches the threshold before others: its median is surely less than that of each."""
+    """One model reaches the threshold before others: the factor between them is above 1, and its interval too."""
 
     model: str
     others: tuple[str, ...]
-    clock: Clock = "update"
 
-    def check(self, groups: Mapping[str, Group], threshold: float | None) -> Checked:
-        """By medians over seeds; seconds only where both were timed on the same clock."""
-        unit = "updates" if self.clock == "update" else "seconds"
-        claim = f"{self.model} needs fewer {unit} than {', '.join(self.others)}"
-        here = [name for name in self.others if name in groups]
-        if threshold is None or self.model not in groups or len(here) < len(self.others):
-            missing = [name for name in (self.model, *self.others) if name not in groups]
-            return Checked(claim, None, f"not run: {', '.join(missing)}" if missing else "no threshold")
+    def check(self, groups: Mapping[str, Group], threshold: float | None, clock: Clock = "update") -> Checked:
+        """Seed by seed; seconds only where both were timed on the same clock."""
+        unit = "updates" if clock == "update" else "seconds"
+        what = f"{self.model} needs fewer {unit} than {', '.join(self.others)}"
+        if threshold is None or self.model not in groups:
+            return _not_run(what, self.model)
+        ours = groups[self.model]
         verdicts: list[bool | None] = []
-        seen = []
-        for name in here:
-            ours, other = groups[self.model], groups[name]
-            if self.clock == "seconds" and {run.clock for run in ours.runs + other.runs} != {ours.runs[0].clock}:
-                verdicts.append(None)
+        seen = [f"{self.model}: median {text.median_only(ours.arrivals(threshold, clock).median)}"]
+        for name in self.others:
+            holds: bool | None = None
+            if name not in groups:
+                seen.append(f"{name}: not run")
+            elif clock == "seconds" and len({run.clock for run in (*ours.runs, *groups[name].runs)}) > 1:
                 seen.append(f"{name}: timed on another engine or machine")
-                continue
-            a, b = ours.arrivals(threshold, self.clock).median, other.arrivals(threshold, self.clock).median
-            verdicts.append(True if a.at_most < b.at_least else False if b.at_most <= a.at_least else None)
-            seen.append(f"{name}: {text.median_only(b)}")
-        first = groups[self.model].arrivals(threshold, self.clock).median
-        return Checked(claim, _all(verdicts), f"median {text.median_only(first)}; " + ", ".join(seen))
+            else:
+                found = factor_between(
+                    ours.arrival_of_each(threshold, clock), groups[name].arrival_of_each(threshold, clock)
+                )
+                holds = _above(found, 1.0)
+                median = text.median_only(groups[name].arrivals(threshold, clock).median)
+                seen.append(f"{name}: median {median}, {_times(found, 'as many')}")
+            verdicts.append(holds)
+        return Checked(what, _all(verdicts), "; ".join(seen))
 
 
 @dataclass(frozen=True)
 class Fails:
-    """No seed of a model reaches the threshold."""
+    """A model does not reach the threshold in a training in which another one does."""
 
     model: str
+    beside: str
 
-    def check(self, groups: Mapping[str, Group], threshold: float | None) -> Checked:
-        """By arrivals."""
-        claim = f"{self.model} does not get there"
-        if self.model not in groups or threshold is None:
-            return Checked(claim, None, f"not run: {self.model}")
-        found = groups[self.model].arrivals(threshold)
-        return Checked(claim, found.reached == 0, f"{found.reached} of {found.n} reached {text.number(threshold)}")
+    def check(self, groups: Mapping[str, Group], threshold: float | None, clock: Clock = "update") -> Checked:
+        """A run that was cut before its end shows only that it had not arrived by then."""
+        what = f"{self.model} does not get there in a training in which {self.beside} does"
+        lacking = [name for name in (self.model, self.beside) if name not in groups]
+        if threshold is None or lacking:
+            return _not_run(what, *lacking)
+        arrivals = groups[self.model].arrival_of_each(threshold)
+        others = groups[self.beside].arrival_of_each(threshold).values()
+        enough = max((math.inf if other.at is None else other.at for other in others), default=math.inf)
+        runs = groups[self.model].runs
+        waiting = [run for run in runs if arrivals[run.seed].at is None]
+        failed = [run for run in waiting if run.complete and arrivals[run.seed].watched >= enough]
+        cut = [run.last_update for run in waiting if not run.complete]
+        reached = len(runs) - len(waiting)
+        seen = [f"{reached} of {len(runs)} reached {text.number(threshold)}"]
+        if failed:
+            seen.append(f"{len(failed)} did not to the end of their training")
+        if cut:
+            seen.append(f"{len(cut)} had not when they were cut at update {', '.join(map(str, sorted(cut)))}")
+        known = "not with every seed" if math.isinf(enough) else f"by update {text.number(enough)}"
+        seen.append(f"{self.beside}: {known}")
+        return Checked(what, _alike(len(failed), reached, len(waiting) - len(failed)), "; ".join(seen))
 
 
 @dataclass(frozen=True)
 class Diverges:
-    """A model's training leaves the numbers, for one seed at least."""
+    """A model's training leaves the numbers."""
 
     model: str
 
-    def check(self, groups: Mapping[str, Group], threshold: float | None) -> Checked:
-        """By outcomes."""
-        claim = f"{self.model} diverges"
+    def check(self, groups: Mapping[str, Group], threshold: float | None, clock: Clock = "update") -> Checked:
+        """By outcomes; a run that was cut may have diverged later."""
+        what = f"{self.model} diverges"
         if self.model not in groups:
-            return Checked(claim, None, f"not run: {self.model}")
+            return _not_run(what, self.model)
         runs = groups[self.model].runs
-        count = sum(run.outcome == "diverged" for run in runs)
-        return Checked(claim, count > 0, f"{count} of {len(runs)} runs diverged")
+        diverged = sum(run.outcome == "diverged" for run in runs)
+        cut = sum(not run.complete for run in runs)
+        seen = f"{diverged} of {len(runs)} runs diverged" + (f", {cut} were cut before the end" if cut else "")
+        return Checked(what, _alike(diverged, len(runs) - diverged - cut, cut), seen)
 
 
 @dataclass(frozen=True)
 class LongestTimeScale:
-    """At the end the mean time scale of a model is at least ten times that of every other one."""
+    """At the end the mean time scale of a model is at least ten times that of others."""
 
     model: str
+    others: tuple[str, ...]
 
-    def check(self, groups: Mapping[str, Group], threshold: float | None) -> Checked:
-        """By the mean over units of the first layer, at the last update that all seeds of a model have."""
-        claim = f"the time scales of {self.model} end at least ten times above all others"
-        ends = {name: end for name, found in groups.items() if (end := _scales(found)) is not None}
-        ours = ends.pop(self.model, None)
-        if ours is None or not ends:
-            return Checked(claim, None, f"no time scales of {self.model if ours is None else 'another model'}")
-        name, largest = max(ends.items(), key=lambda item: item[1][1])
-        seen = f"{text.number(ours[1])} steps; next {name} with {text.number(largest[1])}"
-        return Checked(claim, ours[1] >= 10 * largest[1], seen)
+    def check(self, groups: Mapping[str, Group], threshold: float | None, clock: Clock = "update") -> Checked:
+        """By the mean over units of the first layer, seed by seed, of runs that ended at the same update."""
+        what = f"the time scales of {self.model} end at least ten times above those of {', '.join(self.others)}"
+        if self.model not in groups:
+            return _not_run(what, self.model)
+        ours = _ends(groups[self.model])
+        verdicts: list[bool | None] = []
+        seen = []
+        for name in self.others:
+            theirs = _ends(groups[name]) if name in groups else {}
+            ratios = [
+                ours[seed][1] / theirs[seed][1]
+                for seed in sorted(ours.keys() & theirs.keys())
+                if ours[seed][0] == theirs[seed][0] and theirs[seed][1] > 0
+            ]
+            found = factors(ratios)
+            verdicts.append(_above(found, _ORDERS_OF_MAGNITUDE))
+            seen.append(f"{name}: " + (_times(found, "as long in " + self.model) if name in groups else "not run"))
+        return Checked(what, _all(verdicts), "; ".join(seen))
 
 
 @dataclass(frozen=True)
@@ -122,43 +157,80 @@ class StaysPut:
 
     model: str
 
-    def check(self, groups: Mapping[str, Group], threshold: float | None) -> Checked:
-        """From the first to the last update."""
-        claim = f"the time scales of {self.model} stay where they began"
-        scales = _scales(groups[self.model]) if self.model in groups else None
-        if scales is None:
-            return Checked(claim, None, f"no time scales of {self.model}")
-        begin, end = scales
-        return Checked(claim, 0.5 < end / begin < 2, f"{text.number(begin)} steps, then {text.number(end)}")
+    def check(self, groups: Mapping[str, Group], threshold: float | None, clock: Clock = "update") -> Checked:
+        """From the first to the last update of runs that were trained to the end."""
+        what = f"the time scales of {self.model} change by less than a factor of two"
+        if self.model not in groups:
+            return _not_run(what, self.model)
+        begun = {run.seed: scales[0][1] for run in groups[self.model].runs if (scales := _scales(run))}
+        ratios = [end / begun[seed] for seed, (_, end) in _ends(groups[self.model]).items() if begun[seed] > 0]
+        found = factors(ratios)
+        holds: bool | None = None
+        if found.n >= FEWEST and found.low > 1 / _STILL and found.high < _STILL:
+            holds = True
+        elif found.n >= FEWEST and (found.high < 1 / _STILL or found.low > _STILL):
+            holds = False
+        return Checked(what, holds, f"at the end {_times(found, 'as long as at the beginning')}")
 
 
-CLAIMS: dict[str, tuple[Claim, ...]] = {
-    "fig:adding_mse": (
-        Before("fast", _GATES),
-        Before("iterated_fast", ("fast",)),
-        Before("NRU", ("fast", "iterated_fast")),
-        Fails("softsign"),
-    ),
-    "fig:adding_runtime": (
-        Before("fast", _GATES, "seconds"),
-        Before("iterated_fast", ("fast",), "seconds"),
-        Fails("softsign"),
-    ),
-    "fig:adding_timescale": (LongestTimeScale("fast"), StaysPut("chrono")),
-    "fig:copy_accuracy": (Before("fast", _GATES), Before("iterated_fast", ("fast",)), Diverges("NRU")),
-    "fig:copy_acc_runtime": (
-        Before("fast", _GATES, "seconds"),
-        Before("iterated_fast", ("fast",), "seconds"),
-        Diverges("NRU"),
-    ),
-    "fig:copy_loss": (Before("fast", _GATES, "seconds"), Diverges("NRU")),
+_GATES = ("softsign", "sigmoid", "refine")
+
+#: How the paper's sentences are checked; the clock is that of the figure.
+CHECKS: dict[str, Claim] = {
+    "fast is first among the gates": Before("fast", _GATES),
+    "iterated_fast is faster still": Before("iterated_fast", ("fast",)),
+    "NRU needs the fewest updates": Before("NRU", ("fast", "iterated_fast")),
+    "softsign fails": Fails("softsign", "fast"),
+    "NRU diverges": Diverges("NRU"),
+    "fast ends orders of magnitude above the rest": LongestTimeScale("fast", (*_GATES, "chrono")),
+    "chrono stays where it began": StaysPut("chrono"),
 }
 
 
-def _scales(found: Group) -> tuple[float, float] | None:
-    curve = time_scale_spread([run.metrics for run in found.runs], "l0")
-    return (curve.mean[0], curve.mean[-1]) if curve.x else None
+def _not_run(what: str, *models: str) -> Checked:
+    return Checked(what, None, f"{', '.join(models)}: not run" if models else "no threshold")
 
 
-def _all(verdicts: list[bool | None]) -> bool | None:
+def _scales(run: LabRun) -> list[tuple[int, float]]:
+    """Updates and the mean time scale of the first layer there."""
+    found = []
+    for line in run.metrics:
+        mean = finite(line.get("time_scales", {}).get("l0", {}).get("mean"))
+        if mean is not None:
+            found.append((int(line["update"]), mean))
+    return found
+
+
+def _ends(found: Group) -> dict[int, tuple[int, float]]:
+    """By seed, the last update and the mean time scale there, of the runs that were trained to the end."""
+    trained = [run for run in found.runs if run.complete and run.outcome != "diverged"]
+    return {run.seed: scales[-1] for run in trained if (scales := _scales(run))}
+
+
+def _above(found: Factor, bound: float) -> bool | None:
+    """Whether the factor is surely above the bound, or surely below it."""
+    if found.n < FEWEST:
+        return None
+    return True if found.low > bound else False if found.high < bound else None
+
+
+def _alike(agreeing: int, against: int, unknown: int) -> bool | None:
+    """Whether all runs agree, or enough of them speak against it."""
+    if against >= FEWEST:
+        return False
+    return True if agreeing >= FEWEST and not against and not unknown else None
+
+
+def _times(found: Factor, what: str) -> str:
+    """The factor in words: "2.1 … 3.4 times as many (95 %)"."""
+    if found.n < FEWEST:
+        return f"{found.n} seeds to compare where {FEWEST} are needed"
+    if not found.high or math.isinf(found.low):
+        return "one of the two diverges with every seed"
+    if not found.low and math.isinf(found.high):
+        return "no bound on the factor"
+    return f"{text.interval(found.low, found.high)} times {what} ({text.LEVEL})"
+
+
+def _all(verdicts: Sequence[bool | None]) -> bool | None:
     return False if False in verdicts else None if None in verdicts else True

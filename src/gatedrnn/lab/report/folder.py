@@ -7,6 +7,7 @@ one and can be made again over its remains.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -15,6 +16,8 @@ from gatedrnn.theory.files import check_folder
 
 MANIFEST = "report.json"
 _KIND = "gatedrnn report"
+# What a report may write and, listed by an earlier one, remove. No name leads out of the folder.
+_NAME = re.compile(r"(?:figures/)?\w+\.(?:html|json|md|png|svg)", re.ASCII)
 
 
 def check(out: Path) -> None:
@@ -27,12 +30,16 @@ def check(out: Path) -> None:
         if path.is_dir() and not path.is_symlink():
             continue
         name = path.relative_to(out).as_posix()
-        if name not in ours and not _is_remainder(path, ours, out):
+        # A report makes no links: one that stands under a name of ours could lead anywhere.
+        if path.is_symlink() or (name not in ours and not _is_remainder(path, ours, out)):
             raise FileExistsError(f"{out} holds {name}, which no report made; choose another folder")
 
 
 def write_report(out: Path, contents: Mapping[str, bytes]) -> None:
     """Write the files by their names below ``out``, and remove those of the report before that are no longer there."""
+    for name in contents:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is not a file of a report")
     before = _listed(out)
     out.mkdir(parents=True, exist_ok=True)
     _list(out, {*before, *contents})
@@ -49,7 +56,7 @@ def _list(out: Path, names: Iterable[str]) -> None:
 
 
 def _listed(out: Path) -> set[str]:
-    """The names in the manifest, its own included; those that would lead out of the folder are not ours."""
+    """The names in the manifest, its own included, as far as a report can have made them."""
     try:
         manifest = json.loads((out / MANIFEST).read_text(encoding="utf-8"))
         if manifest["kind"] != _KIND:
@@ -57,7 +64,7 @@ def _listed(out: Path) -> set[str]:
         names = {str(name) for name in manifest["files"]}
     except (OSError, ValueError, KeyError, TypeError):
         return set()
-    return {name for name in names if not Path(name).is_absolute() and ".." not in Path(name).parts}
+    return {name for name in names if _NAME.fullmatch(name)}
 
 
 def _is_remainder(path: Path, ours: set[str], out: Path) -> bool:

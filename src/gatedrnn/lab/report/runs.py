@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gatedrnn.lab.analysis import finite
-from gatedrnn.lab.records import find_runs, read_run
+from gatedrnn.lab.records import (
+    ENVIRONMENT_FILE,
+    METRICS_FILE,
+    OPTIONS_FILE,
+    RECORD_FILE,
+    RunRecord,
+    find_runs,
+    read_run,
+)
+from gatedrnn.lab.report import fields
 from gatedrnn.lab.report.text import clean
 
 # For a run without record.json, which would say it: is less of the metric better?
@@ -54,8 +63,9 @@ class LabRun:
 
     def value(self, which: str) -> float | None:
         """The metric in the "final" or the "best" evaluation, so far where the run has not ended."""
-        if self.record:
-            return finite((self.record.get(which) or {}).get(self.metric))
+        recorded = self.record.get(which, {})
+        if self.metric in recorded:
+            return finite(recorded[self.metric])
         values = [value for value in (finite(line.get(self.metric)) for line in self.metrics) if value is not None]
         if not values:
             return None
@@ -68,63 +78,115 @@ def load(root: Path) -> tuple[list[LabRun], list[str]]:
     warnings: list[str] = []
     for folder in find_runs(root):
         name = clean(folder.relative_to(root).as_posix())
+        said: list[str] = []
         try:
             found = read_run(folder)
-            runs.append(_run(name, found, warnings))
-        except (ValueError, OSError, RecursionError) as wrong:
-            warnings.append(f"{name}: not read: {_here(wrong, folder)}")
-            continue
-        notes = (found.record or {}).get("notes") or []  # what the run itself found damaged when it went on
-        warnings.extend(f"{name}: {_here(warning, folder)}" for warning in (*found.warnings, *notes))
+            runs.append(_run(name, found, said))
+            said = [*found.warnings, *said]
+        except (ValueError, OSError) as wrong:
+            said = [f"not read: {wrong}"]
+        warnings += [f"{name}: {_here(text, folder)}" for text in said]
     return _without_copies(runs, warnings), warnings
 
 
-def _here(message: object, folder: Path) -> str:
+def _here(message: str, folder: Path) -> str:
     """The message with the folder left out: the same records give the same report wherever they lie."""
-    return str(clean(str(message).replace(f"{folder}{os.sep}", "")))
+    return str(clean(message.replace(f"{folder}{os.sep}", "")))
 
 
-def _run(name: str, found: Any, warnings: list[str]) -> LabRun:
-    options = clean(found.options)
-    parts = {part: options.get(part) for part in ("task", "model", "training")}
-    for part, value in parts.items():
-        if not isinstance(value, dict):
-            raise ValueError(f"options.json has no {part}")
-    task, model, training = parts["task"], parts["model"], parts["training"]
-    seed, key = training.get("seed"), options.get("key")
-    if not isinstance(seed, int) or not isinstance(key, str) or not isinstance(task.get("name"), str):
-        raise ValueError("options.json lacks training.seed, task.name or key")
-    record = clean(found.record) if found.record is not None else {}
-    if record and record.get("key", key) != key:
-        raise ValueError("record.json belongs to other options (its key differs)")
-    metrics = [clean(line) for line in found.metrics if _is_evaluation(line)]
-    if len(metrics) < len(found.metrics):
-        warnings.append(
-            f"{name}: {len(found.metrics) - len(metrics)} lines of metrics.jsonl are no evaluations; left out"
+def _run(name: str, found: RunRecord, said: list[str]) -> LabRun:
+    options = _options(clean(found.options))
+    task, model, training, key = options["task"], options["model"], options["training"], options["key"]
+    record = _kept(RECORD_FILE, clean(found.record or {}), fields.RECORD, said)
+    if record.get("key", key) != key:
+        raise ValueError(f"{RECORD_FILE} belongs to other options (its key differs)")
+    environment = _kept(ENVIRONMENT_FILE, clean(found.environment or {}), fields.ENVIRONMENT, said)
+    metric, lower_is_better = _metric(record, found.metrics)
+    metrics = _evaluations(found.metrics, metric, said)
+    said += record.get("notes", [])  # what the run itself found damaged when it was resumed
+    return LabRun(
+        name=name,
+        key=key,
+        seed=training["seed"],
+        task=task,
+        model=model,
+        training=training,
+        metric=metric,
+        lower_is_better=lower_is_better,
+        metrics=metrics,
+        record=record,
+        outcome=record.get("outcome", "unfinished"),
+        clock=_clock(environment, training),
+    )
+
+
+def _options(written: dict[str, Any]) -> dict[str, Any]:
+    """The options; ValueError where a field is wrong or missing that says which run this is."""
+    wrong: list[tuple[str, str]] = []
+    options = fields.kept(written, fields.OPTIONS, wrong)
+    if wrong:
+        raise ValueError(f"{OPTIONS_FILE}: " + "; ".join(f"{field} {what}" for field, what in wrong))
+    if lacking := fields.missing(options, fields.NEEDED):
+        raise ValueError(f"{OPTIONS_FILE} has no {', '.join(lacking)}")
+    return options
+
+
+def _kept(file: str, written: dict[str, Any], wanted: fields.Fields, said: list[str]) -> dict[str, Any]:
+    wrong: list[tuple[str, str]] = []
+    found = fields.kept(written, wanted, wrong)
+    said += [f"{file}: {field} {what}; left out" for field, what in wrong]
+    return found
+
+
+def _evaluations(lines: Sequence[object], metric: str, said: list[str]) -> list[dict[str, Any]]:
+    """The lines that are evaluations, each update once and in order, without the fields that are wrong."""
+    wanted = fields.evaluation(metric)
+    found: dict[int, dict[str, Any]] = {}
+    damages: dict[str, list[str]] = {}
+    strangers, order, again = [], [], []
+    for number, line in enumerate(lines, start=1):
+        wrong: list[tuple[str, str]] = []
+        evaluation = fields.kept(clean(line), wanted, wrong) if isinstance(line, Mapping) else {}
+        if not {"update", "seconds"} <= evaluation.keys():
+            strangers.append(number)
+            continue
+        for field, what in wrong:
+            damages.setdefault(field, []).append(f"line {number}: {field} {what}; left out")
+        update = int(evaluation["update"])
+        order.append(update)
+        if update in found:
+            again.append(update)
+        else:
+            found[update] = evaluation
+    said += [f"{METRICS_FILE}, {several[0]}{_and_more(len(several) - 1)}" for several in damages.values()]
+    if strangers:
+        more = _and_more(len(strangers) - 1)
+        said.append(f"{METRICS_FILE}, line {strangers[0]}: no evaluation with update and seconds; left out{more}")
+    if again:
+        said.append(
+            f"{METRICS_FILE}: update {again[0]} stands there twice{_and_more(len(again) - 1)}: two processes may have "
+            "written here; the first line of each update counts"
         )
-    metric, lower_is_better = _metric(record, metrics)
-    outcome = str(record.get("outcome", "unfinished"))
-    clock = _clock(clean(found.environment) or {}, training)
-    return LabRun(name, key, seed, task, model, training, metric, lower_is_better, metrics, record, outcome, clock)
+    elif order != sorted(order):
+        said.append(f"{METRICS_FILE}: the updates are not in order; sorted")
+    return [found[update] for update in sorted(found)]
 
 
-def _is_evaluation(line: object) -> bool:
-    if not isinstance(line, Mapping):
-        return False
-    update, seconds = finite(line.get("update")), finite(line.get("seconds"))
-    return update is not None and update == int(update) and seconds is not None
+def _and_more(count: int) -> str:
+    return f" (and {count} more)" if count else ""
 
 
-def _metric(record: Mapping[str, Any], metrics: list[dict[str, Any]]) -> tuple[str, bool]:
-    if isinstance(record.get("metric"), str) and isinstance(record.get("lower_is_better"), bool):
+def _metric(record: Mapping[str, Any], metrics: Sequence[object]) -> tuple[str, bool]:
+    if "metric" in record and "lower_is_better" in record:
         return record["metric"], record["lower_is_better"]
-    known = [name for name in _LOWER_IS_BETTER if metrics and name in metrics[0]]
+    first = metrics[0] if metrics else None
+    known = [name for name in _LOWER_IS_BETTER if isinstance(first, Mapping) and name in first]
     return (known[0], _LOWER_IS_BETTER[known[0]]) if known else ("loss", True)
 
 
 def _clock(environment: Mapping[str, Any], training: Mapping[str, Any]) -> str:
     """What a time was measured on. Times are compared only where all of this is the same."""
-    engine = str(environment.get("engine") or "unknown").partition(":")[0]
+    engine = (environment.get("engine") or "unknown").partition(":")[0]
     processor = environment.get("processor") or "unknown processor"
     threads = training.get("threads")
     count = "unknown threads" if threads is None else "1 thread" if threads == 1 else f"{threads} threads"

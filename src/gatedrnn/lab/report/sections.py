@@ -9,7 +9,7 @@ from gatedrnn.lab.analysis import finite, mean_of
 from gatedrnn.lab.experiments import PaperValue, View
 from gatedrnn.lab.report import tables, text, verdicts
 from gatedrnn.lab.report.charts import learning_curves, time_scale_charts
-from gatedrnn.lab.report.claims import CLAIMS
+from gatedrnn.lab.report.claims import CHECKS
 from gatedrnn.lab.report.document import Chart, Document, Section, Table
 from gatedrnn.lab.report.groups import Group, by_options, group, in_order, name_of_model
 from gatedrnn.lab.report.items import Item
@@ -75,12 +75,12 @@ def _item(item: Item, groups: Mapping[str, Sequence[Group]], looks: Looks) -> Se
             complete = whole
             parts = [row[-1] for table in checked for row in table.rows]
     verdict = verdicts.of_item(best, complete, parts)
+    head = [item.setting] if item.setting else []
     if verdict == verdicts.NOT_RUN:
+        if item.expected:
+            head.append(f"The paper: {'; '.join(item.expected)}.")
         said.append(_why_not(item, best))
         compared = _paper_table(item)
-    head = [item.setting] if item.setting else []
-    if item.expected:
-        head.append(f"The paper: {'; '.join(item.expected)}.")
     return Section(
         anchor=item.label.replace(":", "-"),
         title=item.title,
@@ -153,16 +153,22 @@ def _comparisons(item: Item, budget: str, complete: bool, groups: Sequence[Group
         caption = f"Ours at {_BUDGETS[budget]}, beside the paper's values."
         header = ("model", "column", f"ours, {budget}", "seeds", "paper", "verdict")
         found.append(Table(caption, header, numbers, models=0))
-    sentences = []
-    for claim in CLAIMS.get(item.label, ()):
-        checked = claim.check(by_model, item.threshold)
-        held = {True: "holds", False: "does not hold", None: "cannot be checked"}[checked.holds]
-        verdict = verdicts.at_most_partial(budget, complete, verdicts.of_claim(checked))
-        sentences.append((checked.claim, held, checked.seen, verdict))
+    sentences = [_sentence(item, sentence, budget, complete, by_model) for sentence in item.expected]
     if sentences:
-        caption = f"What the paper's curves say, checked at {_BUDGETS[budget]}."
-        found.append(Table(caption, ("the paper's sentence", f"in our runs, {budget}", "seen", "verdict"), sentences))
+        caption = f"What the paper says, checked at {_BUDGETS[budget]}."
+        columns = ("the paper", f"in our runs, {budget}", "checked as", "seen", "verdict")
+        found.append(Table(caption, columns, sentences))
     return found
+
+
+def _sentence(item: Item, sentence: str, budget: str, complete: bool, groups: Mapping[str, Group]) -> tuple[str, ...]:
+    claim = CHECKS.get(sentence)
+    if claim is None:
+        return sentence, "not checked", "—", "—", verdicts.PARTIAL
+    checked = claim.check(groups, item.threshold, "seconds" if item.view in ("seconds", "loss") else "update")
+    held = {True: "holds", False: "does not hold", None: "not decided"}[checked.holds]
+    verdict = verdicts.at_most_partial(budget, complete, verdicts.of_claim(checked))
+    return sentence, held, checked.what, checked.seen, verdict
 
 
 def _tables(
@@ -197,8 +203,8 @@ def _charts(item: Item, budget: str, groups: Sequence[Group], looks: Looks) -> l
 def _other(number: int, task: str, groups: Sequence[Group], items: Sequence[Item], looks: Looks) -> Section:
     metric = groups[0].metric
     threshold = _threshold(groups, items)
-    stem = f"other_{number}_{''.join(c if c.isalnum() and c.isascii() else '_' for c in task)[:40]}"
-    charts = [learning_curves(f"{stem}_{metric}", task, groups, metric, looks, threshold)]
+    stem = f"other_{number}"
+    charts = [learning_curves(f"{stem}_metric", task, groups, metric, looks, threshold)]
     lines = [line for found in groups for run in found.runs for line in run.metrics]
     if any(line.get("loss") != line.get(metric) for line in lines):  # the loss of adding is its metric
         charts.append(learning_curves(f"{stem}_loss", f"{task}: loss", groups, "loss", looks))

@@ -6,12 +6,19 @@ import html
 import math
 import re
 from collections.abc import Mapping, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
+from gatedrnn.lab import analysis
 from gatedrnn.lab.analysis import Arrivals, Mean, Median
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]+")
-_MARKDOWN = re.compile(r"([\\`*_{}\[\]#|~$])")
+#: The level of confidence of every interval.
+LEVEL = f"{100 * analysis.LEVEL:g} %"
+
+# Control characters, breaks of lines, marks that turn the direction of writing, and what XML cannot hold.
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff]+")
+# What Markdown reads as a sign: anywhere, in an address (which becomes a link by itself), or where a line begins.
+_MARKDOWN = re.compile(r"[\\`*_{}\[\]#|~$@]|:(?=//)|(?<=www)\.|^[-+=]|^\d+[.)](?= )", re.IGNORECASE)
 
 
 def clean(value: Any) -> Any:
@@ -32,7 +39,7 @@ def for_html(text: str) -> str:
 
 def for_markdown(text: str) -> str:
     """The text inside a line or a table cell of Markdown, where HTML counts too."""
-    return html.escape(_MARKDOWN.sub(r"\\\1", text), quote=False)
+    return html.escape(_MARKDOWN.sub(lambda sign: f"{sign[0][:-1]}\\{sign[0][-1]}", text), quote=False)
 
 
 def for_figure(text: str, longest: int = 48) -> str:
@@ -50,6 +57,15 @@ def number(value: float, digits: int = 4) -> str:
     return re.sub(r"e([+-])0*", lambda sign: "e" + sign[1].strip("+"), shown).replace("-", "−")
 
 
+def interval(low: float, high: float, digits: int = 3) -> str:
+    """An interval rounded outwards, so that what is written excludes no more than what is known."""
+    down, up = (Context(prec=digits, rounding=rounding) for rounding in (ROUND_FLOOR, ROUND_CEILING))
+    least = number(float(down.create_decimal_from_float(low)), digits)
+    if math.isinf(high):
+        return f"more than {least}"
+    return f"{least} … {number(float(up.create_decimal_from_float(high)), digits)}"
+
+
 def mean(found: Mean | None) -> str:
     """Mean ± standard deviation."""
     if found is None:
@@ -64,7 +80,7 @@ def arrivals(found: Arrivals) -> str:
     if found.mean is not None:
         interval = ""
         if found.mean.low is not None and found.mean.high is not None:
-            interval = f" (95 %: {number(found.mean.low)} … {number(found.mean.high)})"
+            interval = f" ({LEVEL}: {number(found.mean.low)} … {number(found.mean.high)})"
         return mean(found.mean) + interval
     return f"{found.reached} of {found.n} reached; median {_median(found.median)}"
 
@@ -83,4 +99,5 @@ def _median(found: Median) -> str:
     if found.n < 2 or math.isinf(found.low):
         return middle
     high = "open" if math.isinf(found.high) else number(found.high)
-    return f"{middle} (≥ {100 * found.coverage:.0f} %: {number(found.low)} … {high})"
+    coverage = math.floor(1000 * found.coverage) / 10  # never more than it is
+    return f"{middle} (≥ {coverage:g} %: {number(found.low)} … {high})"

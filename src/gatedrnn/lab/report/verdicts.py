@@ -8,23 +8,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from gatedrnn.lab.analysis import Mean, half_width_of_difference
-from gatedrnn.lab.report.claims import Checked
+from gatedrnn.lab.report.claims import FEWEST, Checked
 from gatedrnn.lab.report.groups import Group
+from gatedrnn.lab.report.text import LEVEL
 
 AGREES, DIFFERS, PARTIAL, NOT_RUN = "agrees", "differs", "partial", "not run"
 
 RULES = (
     "not run: no run of the item in the paper's setting or at desk budget was found. Smoke runs never count.",
     "partial: runs were found, but at desk budget only, or some of the paper's setting are missing, unfinished or "
-    "stopped by a time budget, or a sentence of the paper cannot be checked with them.",
+    "stopped by a time budget, or a sentence of the paper is not checked or not decided by them.",
     "agrees, differs: every run of the paper's setting ended. A number agrees if it lies no farther from the paper's "
-    "than the 95 % interval of the difference of two means allows (Welch's; where the paper prints no deviation, ours "
-    "is taken for both). An item differs if one of its numbers or sentences does.",
+    f"than the {LEVEL} interval of the difference of two means allows (Welch's; where the paper prints no "
+    "deviation, ours is taken for both). An item differs if one of its numbers or sentences does.",
+    "A sentence holds, or does not hold, only beyond the uncertainty of the runs, and with at least "
+    f"{FEWEST} seeds; else it is not decided. Comparisons (who needs fewer updates, whose time scales are longer) are "
+    "made between runs of the same seed: the factor between two models is a geometric mean over seeds, and the whole "
+    f"{LEVEL} interval around it (Student's, of the mean logarithm) must lie on one side of the bound. Sentences "
+    "on how training ends (fails, diverges) hold if all seeds were trained to the end and all ended so, and do not "
+    f"hold if {FEWEST} seeds or more ended otherwise; {FEWEST} alike come by chance in one of {2**FEWEST} cases if "
+    "each were a coin.",
+    "A run that was cut after n updates shows only that it had not arrived by then: it counts as a bound, never as a "
+    "failure. A run arrives between two evaluations; comparisons take whichever of the two speaks against the "
+    "sentence. Where a run is a bound, its model is taken to scatter as the one it is compared with.",
     "Times are compared only between runs on the same engine, machine and number of threads. A threshold is reached at "
     "the first evaluation at or beyond it.",
-    "Updates or seconds to a threshold: where all seeds reached it, mean ± standard deviation with Student's 95 % "
-    "interval. Where some did not, how many did, and the median, with an interval between order statistics that is "
-    "free of assumptions and given with the coverage that so few seeds allow; “>” is a lower bound.",
+    "Updates or seconds to a threshold: where all seeds reached it, mean ± standard deviation with Student's "
+    f"{LEVEL} interval. Where some did not, how many did, and the median, with an interval between order statistics "
+    "that is free of assumptions and given with the coverage that so few seeds allow; “>” is a lower bound.",
 )
 
 

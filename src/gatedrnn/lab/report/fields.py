@@ -1,0 +1,124 @@
+"""What the report reads of a run's files, and how each field must look.
+
+A record is data of others: a field may be missing, of another type or beyond every bound. It is checked here, once, so
+that what comes after may rely on it. Fields that are not listed are not read, and nobody minds what they hold.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Union
+
+from gatedrnn.lab.analysis import finite
+
+_LONGEST = 60  # characters of a wrong value that a warning shows
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a field may hold: a test, and the words for it."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+def _whole(value: Any) -> bool:
+    number = finite(value)
+    return number is not None and number >= 0 and number == int(number)
+
+
+def _amount(value: Any) -> bool:
+    number = finite(value)
+    return number is not None and number >= 0
+
+
+def _number_or_null(value: Any) -> bool:
+    return value is None or isinstance(value, float) or finite(value) is not None  # NaN and inf are null, misspelt
+
+
+TEXT = Kind("text", lambda value: isinstance(value, str) and bool(value.strip()))
+TEXT_OR_NULL = Kind("text or null", lambda value: value is None or TEXT.holds(value))
+TRUTH = Kind("true or false", lambda value: isinstance(value, bool))
+SEED = Kind("a whole number", lambda value: isinstance(value, int) and _whole(value))
+WHOLE = Kind("a whole number", _whole)
+WHOLE_OR_NULL = Kind("a whole number or null", lambda value: value is None or _whole(value))
+NUMBER_OR_NULL = Kind("a number or null", _number_or_null)
+AMOUNT = Kind("a number that is not negative", _amount)
+AMOUNT_OR_NULL = Kind("a number that is not negative, or null", lambda value: value is None or _amount(value))
+TEXTS = Kind("a list of texts", lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value))
+
+#: Kinds by the names of the fields; "*" stands for every name.
+Fields = Mapping[str, Union[Kind, "Fields"]]
+
+#: Without all of these a run cannot be told from another.
+OPTIONS: Fields = {
+    "key": TEXT,
+    "task": {"name": TEXT},
+    "model": {"cell": TEXT, "forget_gate": TEXT_OR_NULL, "forget_init": TEXT_OR_NULL},
+    "training": {"seed": SEED, "threads": WHOLE_OR_NULL, "device": TEXT_OR_NULL, "target": NUMBER_OR_NULL},
+}
+NEEDED = ("key", "task.name", "model.cell", "training.seed")
+ENVIRONMENT: Fields = {"engine": TEXT_OR_NULL, "processor": TEXT_OR_NULL}
+RECORD: Fields = {
+    "outcome": TEXT,
+    "metric": TEXT,
+    "lower_is_better": TRUTH,
+    "diverged_at": WHOLE_OR_NULL,
+    "seconds": AMOUNT_OR_NULL,
+    "updates_a_second": AMOUNT_OR_NULL,
+    "final": {"*": NUMBER_OR_NULL},
+    "best": {"*": NUMBER_OR_NULL},
+    "notes": TEXTS,
+}
+_SPREAD: Fields = {"mean": NUMBER_OR_NULL, "std": NUMBER_OR_NULL, "quantiles": {"*": NUMBER_OR_NULL}}
+
+
+def evaluation(metric: str) -> Fields:
+    """The fields of a line of metrics.jsonl; update and seconds are those without which it is none."""
+    return {
+        metric: NUMBER_OR_NULL,
+        "loss": NUMBER_OR_NULL,
+        "time_scales": {"*": _SPREAD},
+        "update": WHOLE,
+        "seconds": AMOUNT,
+    }
+
+
+def kept(value: Mapping[str, Any], fields: Fields, wrong: list[tuple[str, str]], place: str = "") -> dict[str, Any]:
+    """The value without the fields that do not hold what they must; ``wrong`` gets (field, what is wrong) of each."""
+    found = dict(value)
+    for name in value if "*" in fields else [name for name in fields if name in value]:
+        kind, item = fields[name if name in fields else "*"], value[name]
+        if isinstance(kind, Kind):
+            if kind.holds(item):
+                continue
+            wrong.append((place + name, f"is {shown(item)}, expected {kind.words}"))
+        elif isinstance(item, Mapping):
+            found[name] = kept(item, kind, wrong, f"{place}{name}.")
+            continue
+        else:
+            wrong.append((place + name, f"is {shown(item)}, expected an object"))
+        del found[name]
+    return found
+
+
+def missing(value: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """Those of the dotted names that the value does not have."""
+
+    def has(dotted: str) -> bool:
+        item: Any = value
+        for name in dotted.split("."):
+            if not isinstance(item, Mapping) or name not in item:
+                return False
+            item = item[name]
+        return True
+
+    return [name for name in names if not has(name)]
+
+
+def shown(value: Any) -> str:
+    """The value as JSON, short enough for a line."""
+    written = json.dumps(value, ensure_ascii=False)
+    return written if len(written) <= _LONGEST else f"{written[:_LONGEST]}…"
