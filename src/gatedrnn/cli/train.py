@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import operator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar
@@ -13,7 +15,7 @@ import tyro
 from gatedrnn.cli.failure import Failure, as_option
 from gatedrnn.cli.training_progress import shown, summary
 from gatedrnn.lab.models import Model
-from gatedrnn.lab.tasks import TASKS, Task
+from gatedrnn.lab.tasks import Task
 from gatedrnn.lab.training import Run, Training, train
 
 _Task = TypeVar("_Task", bound=Task)
@@ -47,17 +49,14 @@ def _subcommand(name: str, task: type[Task]) -> Any:
     return Annotated[Job[task], tyro.conf.subcommand(name, description=f"{what} {Job.__doc__}")]  # type: ignore[valid-type]
 
 
-# For each task its own Annotated type, and the union of them: tyro's form of subcommands.
-_KINDS: list[Any] = [_subcommand(name, task) for name, task in TASKS.items()]
-_JOBS: Any = functools.reduce(operator.or_, _KINDS)
+def train_verb(tasks: Mapping[str, type[Task]]) -> type[Any]:
+    """The verb for these tasks. For each its own Annotated type, and the union of them: tyro's form of subcommands."""
+    kinds: list[Any] = [Annotated[Job[task], tyro.conf.subcommand(name)] for name, task in tasks.items()]  # type: ignore[valid-type]
+    jobs: Any = functools.reduce(operator.or_, kinds)
+    chosen: Any = tyro.conf.OmitSubcommandPrefixes[tyro.conf.OmitArgPrefixes[jobs]]
+    about = """Train one model on a task: gatedrnn train adding --out DIR. Resumes what was begun.
 
-
-@dataclass(frozen=True)
-class Train:
-    """Train one model on a task: gatedrnn train adding --out DIR. The same command resumes it."""
-
-    job: tyro.conf.OmitSubcommandPrefixes[tyro.conf.OmitArgPrefixes[_JOBS]]
-
-    def run(self) -> None:
-        """Train, say how it goes, and where the record is."""
-        self.job.run()
+    A task of your own is a Python file: gatedrnn train my_task.py --out DIR.
+    """
+    namespace = {"__doc__": about, "run": lambda self: self.job.run()}
+    return dataclasses.make_dataclass("Train", [("job", chosen)], frozen=True, namespace=namespace)

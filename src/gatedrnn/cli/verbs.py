@@ -6,6 +6,7 @@ import functools
 import operator
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 import tyro
@@ -16,12 +17,13 @@ from gatedrnn.cli.data import Data
 from gatedrnn.cli.demo import Demo
 from gatedrnn.cli.failure import Failure
 from gatedrnn.cli.list import List
+from gatedrnn.cli.own_task import is_file, load_task
 from gatedrnn.cli.parsing import Commands, parse
 from gatedrnn.cli.report import Report
 from gatedrnn.cli.sweep import Sweep
 from gatedrnn.cli.theory import Theory
 from gatedrnn.cli.timescales import TimeScales
-from gatedrnn.cli.train import Train
+from gatedrnn.cli.train import train_verb
 from gatedrnn.lab.tasks import TASKS
 
 
@@ -35,7 +37,7 @@ class Verb(Protocol):
 VERBS: dict[str, type[Verb]] = {
     "demo": Demo,
     "theory": Theory,
-    "train": Train,
+    "train": train_verb(TASKS),
     "sweep": Sweep,
     "report": Report,
     "data": Data,
@@ -51,12 +53,17 @@ def dispatch(arguments: Sequence[str] | None) -> int:
     if written == ["--version"]:
         print(f"gatedrnn {__version__}")
         return 0
-    # For each verb its own Annotated type, and the union of them: tyro's form of subcommands.
-    verbs = [Annotated[kind, tyro.conf.subcommand(name)] for name, kind in VERBS.items()]
-    union: Any = functools.reduce(operator.or_, verbs)
-    tasks = Commands("task", dict.fromkeys(TASKS))
-    commands = Commands("command", {name: tasks if name == "train" else None for name in VERBS})
     try:
+        verbs, tasks = VERBS, TASKS
+        if written[:1] == ["train"] and is_file("".join(written[1:2])):
+            own = load_task(Path(written[1]))
+            written[1], tasks = own.name, {**TASKS, own.name: own}
+            verbs = {**VERBS, "train": train_verb(tasks)}
+        # For each verb its own Annotated type, and the union of them: tyro's form of subcommands.
+        kinds = [Annotated[kind, tyro.conf.subcommand(name)] for name, kind in verbs.items()]
+        union: Any = functools.reduce(operator.or_, kinds)
+        of_train = Commands("task", dict.fromkeys(tasks))
+        commands = Commands("command", {name: of_train if name == "train" else None for name in verbs})
         parse(union, written, commands).run()
     except Failure as failure:
         print(f"gatedrnn: {failure}", file=sys.stderr)
