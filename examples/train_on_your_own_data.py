@@ -1,6 +1,5 @@
 """A task of your own: how fast is a noisy wave? One file, outside the package; a run resumes to the bit.
 
-python examples/train_on_your_own_data.py
 gatedrnn train examples/train_on_your_own_data.py --forget-gate fast --epochs 5 --out runs/waves
 """
 

@@ -46,12 +46,12 @@ class Job(Generic[_Task]):
 
 def _subcommand(name: str, task: type[Task]) -> Any:
     what = (task.__doc__ or "").partition("\n")[0]
-    return Annotated[Job[task], tyro.conf.subcommand(name, description=f"{what} {Job.__doc__}")]  # type: ignore[valid-type]
+    return Annotated[Job[task], tyro.conf.subcommand(name, description=f"{what} {Job.__doc__}")]  # type: ignore[valid-type, misc]
 
 
 def train_verb(tasks: Mapping[str, type[Task]]) -> type[Any]:
     """The verb for these tasks. For each its own Annotated type, and the union of them: tyro's form of subcommands."""
-    kinds: list[Any] = [Annotated[Job[task], tyro.conf.subcommand(name)] for name, task in tasks.items()]  # type: ignore[valid-type]
+    kinds: list[Any] = [Annotated[Job[task], tyro.conf.subcommand(name)] for name, task in tasks.items()]  # type: ignore[valid-type, misc]
     jobs: Any = functools.reduce(operator.or_, kinds)
     chosen: Any = tyro.conf.OmitSubcommandPrefixes[tyro.conf.OmitArgPrefixes[jobs]]
     about = """Train one model on a task: gatedrnn train adding --out DIR. Resumes what was begun.
