@@ -103,7 +103,7 @@ def test_fetch_offline_gives_one_message(
         monkeypatch.setitem(SETS, "toy", data)
         assert run("fetch", "toy", "--data", tmp_path) == 1
     printed = capsys.readouterr()
-    assert printed.out == "" and printed.err.startswith(f"gatedrnn: {data.files[0].address} cannot be reached: ")
+    assert printed.out == "" and printed.err.startswith(f"gatedrnn: cannot reach {data.files[0].address}: ")
     assert printed.err.endswith(data.missing_text(tmp_path, list(data.files)) + "\n")
 
 
@@ -138,7 +138,8 @@ def test_verify_tells_what_is_missing(server: Server, tmp_path: Path, capsys: py
     assert run("verify", "toy", "--data", tmp_path) == 1
     printed = capsys.readouterr()
     assert (
-        printed.out.startswith(f"toy is not in {tmp_path}. ") and printed.err == "gatedrnn: 1 of 1 damaged or missing\n"
+        printed.out.startswith(f"toy was not found in {tmp_path}. ")
+        and printed.err == "gatedrnn: 1 of 1 damaged or missing\n"
     )
     toys.write(tmp_path, dict(list(CONTENTS.items())[:3]))
     assert run("verify", "--data", tmp_path) == 1

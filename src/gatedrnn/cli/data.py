@@ -78,7 +78,7 @@ class FetchSet:
         except DataError as wrong:
             raise Failure(str(wrong), code=1) from wrong
         except KeyboardInterrupt:
-            print("stopped: what has arrived is kept; run the same command to resume", file=sys.stderr)
+            print("stopped: downloaded data kept, run the same command to resume", file=sys.stderr)
             raise
         count = len(fetched.downloaded)
         done = f"{count} file{'s' * (count != 1)} downloaded and verified" if count else "present and verified"

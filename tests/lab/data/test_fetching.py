@@ -86,7 +86,7 @@ def test_offline_there_is_one_message_with_all_that_is_needed(tmp_path: Path) ->
         with pytest.raises(MissingDataError) as raised:
             fetch(data, tmp_path, silent, CALM)
     first, *rest = str(raised.value).splitlines()
-    assert first.startswith(f"{data.files[0].address} cannot be reached: ")
+    assert first.startswith(f"cannot reach {data.files[0].address}: ")
     assert "\n".join(rest) == data.missing_text(tmp_path, list(data.files))
     assert all(f"{file.name}  {file.size:,} bytes  md5 {file.checksum[4:]}" in str(raised.value) for file in data.files)
 
@@ -105,7 +105,9 @@ def test_speech_is_fetched_as_an_archive(tmp_path: Path) -> None:
 
 def test_a_set_without_an_address_says_what_to_do(tmp_path: Path) -> None:
     data = toys.manifest_set(toys.manifest_contents())
-    with pytest.raises(MissingDataError, match=f"few is not in {tmp_path}.\nPut the folder few .* into {tmp_path}"):
+    with pytest.raises(
+        MissingDataError, match=f"few was not found in {tmp_path}.\nPut the folder few .* into {tmp_path}"
+    ):
         fetch(data, tmp_path, silent)
 
 
@@ -129,4 +131,4 @@ def test_verify_of_folders_and_of_nothing(tmp_path: Path) -> None:
     assert data.where(tmp_path) == folder
     (folder / "no/a_nohash_0.wav").write_bytes(b"")
     (checked,) = data.verify(tmp_path)
-    assert (checked.damage or "").startswith(f"{folder}/no/a_nohash_0.wav is damaged: its sha256 is ")
+    assert (checked.damage or "").startswith(f"{folder}/no/a_nohash_0.wav is damaged: checksum mismatch, sha256 ")

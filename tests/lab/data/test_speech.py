@@ -167,8 +167,8 @@ def test_a_missing_set_is_told_in_one_message(tmp_path: Path) -> None:
     with pytest.raises(MissingDataError) as raised:
         open_speech(toys.speech_set(ARCHIVE, "https://example.org"), tmp_path)
     assert str(raised.value).splitlines() == [
-        f"spoken is not in {tmp_path}. With a network: gatedrnn data fetch spoken.",
-        f"Without: put these files into {tmp_path / 'spoken_archive'} (licence: free):",
+        f"spoken was not found in {tmp_path}. To download it: gatedrnn data fetch spoken",
+        f"Or put these files into {tmp_path / 'spoken_archive'} (licence: free):",
         f"  {SPOKEN.files[0].described()}  https://example.org/spoken.tar.gz",
         f"Or put the unpacked folder spoken (5 clips of 2 words) into {tmp_path}.",
     ]
@@ -179,7 +179,7 @@ def test_a_folder_with_a_manifest(tmp_path: Path) -> None:
     assert open_speech(toys.manifest_set(FEW), tmp_path) == folder
 
 
-_CHECKSUM = "its sha256 is [0-9a-f]{64}, expected [0-9a-f]{64}"
+_CHECKSUM = "checksum mismatch, sha256 [0-9a-f]{64}, expected [0-9a-f]{64}"
 WRONG_MANIFESTS = {
     "a changed clip": ({"no/b_nohash_0.wav": b"other"}, f"few/no/b_nohash_0.wav is damaged: {_CHECKSUM}"),
     "swapped clips": (
@@ -216,7 +216,7 @@ def test_a_manifest_of_another_length(tmp_path: Path) -> None:
 def test_by_name(name: str, subset: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data: SpeechData = toys.manifest_set(FEW)
     monkeypatch.setitem(SETS, name, data)
-    with pytest.raises(MissingDataError, match=f"few is not in {tmp_path}"):
+    with pytest.raises(MissingDataError, match=f"few was not found in {tmp_path}"):
         speech_folder(tmp_path, subset)
     toys.write(tmp_path / "few", FEW)
     assert speech_folder(tmp_path, subset) == tmp_path / "few"

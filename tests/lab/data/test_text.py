@@ -64,7 +64,7 @@ def test_a_damaged_unpacked_file_is_unpacked_again(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", CONTENTS)
 def test_a_damaged_file_is_an_error_that_names_it(name: str, tmp_path: Path) -> None:
     folder = toys.write(tmp_path / "words", {**CONTENTS, name: CONTENTS[name].replace(b"the", b"The")})
-    with pytest.raises(DataError, match=f"{folder / name} is damaged: its md5 is "):
+    with pytest.raises(DataError, match=f"{folder / name} is damaged: checksum mismatch, md5 "):
         open_text(PLAIN, tmp_path)
 
 
@@ -79,10 +79,10 @@ def test_a_damaged_archive_is_an_error_that_names_it(tmp_path: Path, cache: Path
 SHORT = toys.zipped(dict(list(CONTENTS.items())[:2]), "words-v1")
 WRONG_ARCHIVES = {
     "a member missing": (SHORT, "toy.test.txt is not in it"),
-    "another member": (toys.zipped({**CONTENTS, "toy.test.txt": b"the TEST set\n"}, "w"), "its md5 is"),
+    "another member": (toys.zipped({**CONTENTS, "toy.test.txt": b"the TEST set\n"}, "w"), "checksum mismatch, md5 "),
     "a member too long": (
         toys.zipped({**CONTENTS, "toy.test.txt": b"x" * 10**6}, "w"),
-        "more than the 13 bytes expected",
+        "larger than the 13 bytes expected",
     ),
     "no archive": (b"not a zip file", "File is not a zip file"),
 }
@@ -102,7 +102,7 @@ def test_an_archive_that_is_wrong_inside(what: str, tmp_path: Path, cache: Path)
 
 def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SETS, "words", PLAIN)
-    with pytest.raises(MissingDataError, match=f"words is not in {tmp_path}"):
+    with pytest.raises(MissingDataError, match=f"words was not found in {tmp_path}"):
         text_files("words", tmp_path)
     toys.write(tmp_path / "words", CONTENTS)
     assert text_files("words", tmp_path)["test"] == tmp_path / "words" / "toy.test.txt"

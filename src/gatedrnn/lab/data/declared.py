@@ -96,16 +96,19 @@ class DataSet:
 
     def missing_text(self, root: Path, missing: list[File]) -> str:
         """One message for a set that is not there: what to do, and the files with checksums and addresses."""
-        fetched = any(file.address for file in missing)
-        lines = [f"{self.name} is not in {root}." + (f" With a network: gatedrnn data fetch {self.name}." * fetched)]
+        lines, put = [f"{self.name} was not found in {root}."], "Put"
+        if any(file.address for file in missing):
+            lines[0] += f" To download it: gatedrnn data fetch {self.name}"
+            put = "Or put"
         if missing:
-            begin = "Without: put" if fetched else "Put"
-            lines.append(f"{begin} these files into {self.places(root)[0]} (licence: {self.licence}):")
+            lines.append(f"{put} these files into {self.places(root)[0]} (licence: {self.licence}):")
+            put = "Or put"
         for file in missing:
             lines.append(f"  {file.described()}" + (f"  {file.address}" if file.address else ""))
-            lines.extend(f"    or, unpacked: {member.described()}" for member in file.members)
+            lines.extend(["    or unpacked:"] * bool(file.members))
+            lines.extend(f"      {member.described()}" for member in file.members)
         if self.tree is not None:
-            lines.append(f"{'Or put' if missing else 'Put'} {self.tree.described()} into {root}.")
+            lines.append(f"{put} {self.tree.described()} into {root}.")
         return "\n".join(lines)
 
 

@@ -75,7 +75,7 @@ def _fill(file: File, part: Path, stream: BinaryIO, progress: Progress, patience
             except DataError as wrong:
                 stream.truncate(0)
                 if not from_before:
-                    raise DownloadError(f"{file.address} does not give the published file: {wrong}") from wrong
+                    raise DownloadError(f"{file.address} is not the published file: {wrong}") from wrong
             from_before, size = False, 0  # what was there may have been of another file: once more from the start
         _check_space(part, file.size - size)
         try:
@@ -87,8 +87,8 @@ def _fill(file: File, part: Path, stream: BinaryIO, progress: Progress, patience
             now = _size(stream)
             failures = 0 if now - size >= _FRUITFUL else failures + 1
             if failures >= patience.failures:
-                kept = f"; {now:,} of {file.size:,} bytes are kept: run the same command to resume" if now else ""
-                raise DownloadError(f"{file.address} broke off: {broken}{kept}") from broken
+                kept = f"; {now:,} of {file.size:,} bytes kept, run the same command to resume" if now else ""
+                raise DownloadError(f"download of {file.address} failed: {broken}{kept}") from broken
             time.sleep(patience.pause * 2 ** max(failures - 1, 0))
 
 
@@ -99,12 +99,12 @@ def _append(file: File, stream: BinaryIO, progress: Progress, stall: float) -> N
             stream.truncate(begin)  # the server begins from the start
         if begin + len(piece) > file.size:
             stream.truncate(0)
-            raise DownloadError(f"{file.address} gives more than the {file.size:,} bytes of {file.name}")
+            raise DownloadError(f"{file.address} sent more than the {file.size:,} bytes expected")
         stream.write(piece)
         stream.flush()
         progress(file.name, begin + len(piece), file.size)
     if _size(stream) < file.size:
-        raise BrokenOffError(f"the connection ended after {_size(stream):,} of {file.size:,} bytes")
+        raise BrokenOffError(f"connection closed after {_size(stream):,} of {file.size:,} bytes")
 
 
 def _size(stream: BinaryIO) -> int:

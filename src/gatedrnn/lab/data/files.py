@@ -54,16 +54,17 @@ class Checker:
         """Raises DataError as soon as there is more than there should be."""
         self._size += len(piece)
         if self._size > self._file.size:
-            raise DataError(f"{self._what} is damaged: more than the {self._file.size:,} bytes expected")
+            raise DataError(f"{self._what} is damaged: larger than the {self._file.size:,} bytes expected")
         self._hash.update(piece)
 
     def end(self) -> None:
         """Raises DataError unless these were the bytes of the file."""
         if self._size != self._file.size:
             raise DataError(f"{self._what} is damaged: {self._size:,} bytes, expected {self._file.size:,}")
-        if self._hash.hexdigest() != self._expected:
+        found, expected = self._hash.hexdigest(), self._expected
+        if found != expected:
             raise DataError(
-                f"{self._what} is damaged: its {self._hash.name} is {self._hash.hexdigest()}, expected {self._expected}"
+                f"{self._what} is damaged: checksum mismatch, {self._hash.name} {found}, expected {expected}"
             )
 
 
@@ -115,7 +116,7 @@ def copies(file: File, folders: list[Path]) -> Iterator[Found]:
 def _unpacked(path: Path, file: File) -> Iterator[tuple[File, bytes]]:
     unpack = next((unpack for suffix, unpack in _UNPACKERS.items() if file.name.endswith(suffix)), None)
     if unpack is None:
-        raise DataError(f"{path} is packed in a way that is not known: use {', '.join(_UNPACKERS)}")
+        raise DataError(f"{path} has an unknown archive format; known are {', '.join(_UNPACKERS)}")
     seen = set()
     for member, content in unpack(path, file):
         if member in seen:

@@ -43,7 +43,7 @@ def open_images(data: ImageData, root: Path) -> ImageSet:
                 _prepare(data, found, path)
                 mapped = _mapped(data, path)
     if mapped is None:
-        raise DataError(f"{path} is not what was written to it")
+        raise DataError(f"{path} changed while it was written")
     return ImageSet(**{field: mapped[begin:end].view(data.shape_of(field)) for field, begin, end in _layout(data)})
 
 

@@ -106,7 +106,7 @@ class Manifest(Tree):
             with naming(folder / path):
                 found = hashlib.sha256((folder / path).read_bytes()).hexdigest()
             if found != checksum:
-                raise DataError(f"{folder / path} is damaged: its sha256 is {found}, expected {checksum}")
+                raise DataError(f"{folder / path} is damaged: checksum mismatch, sha256 {found}, expected {checksum}")
         for word in sorted({path.partition("/")[0] for path in checksums}):
             for name in _clips(folder / word):
                 if f"{word}/{name}" not in checksums:

@@ -54,7 +54,7 @@ def pieces(file: File, begin: int, stall: float) -> Iterator[tuple[int, bytes]]:
             begin, arrived = begin + len(piece), arrived + len(piece)
             if time.monotonic() - since > stall:
                 if arrived < _TRICKLE:
-                    raise BrokenOffError(f"{arrived} bytes in {stall:g} s")
+                    raise BrokenOffError(f"only {arrived} bytes in {stall:g} s")
                 since, arrived = time.monotonic(), 0
 
 
@@ -62,7 +62,7 @@ def _read(response: HTTPResponse, stall: float) -> bytes:
     try:
         return response.read1(CHUNK)
     except TimeoutError:
-        raise BrokenOffError(f"nothing arrived for {stall:g} s") from None
+        raise BrokenOffError(f"no data for {stall:g} s") from None
     except (OSError, http.client.HTTPException) as broken:
         raise BrokenOffError(str(broken) or type(broken).__name__) from broken
 
@@ -79,11 +79,11 @@ def _answer(file: File, begin: int, stall: float) -> tuple[int, HTTPResponse]:
             raise DownloadError(f"{file.address} answered {response.status} {response.reason}")
         if response.headers.get_content_type() == "text/html":
             raise DownloadError(
-                f"{file.address} gives a web page instead of {file.name}; does the network ask for a login?"
+                f"{file.address} returned a web page instead of {file.name}; does the network require a login?"
             )
         offered = response.headers.get("Content-Length", "")
         if offered.isdecimal() and int(offered) != file.size - begin:
-            raise DownloadError(f"{file.address} offers {int(offered):,} bytes, expected {file.size - begin:,}")
+            raise DownloadError(f"{file.address} has {int(offered):,} bytes, expected {file.size - begin:,}")
     except BaseException:
         response.close()
         raise
@@ -111,7 +111,7 @@ def _opened(file: File, begin: int, stall: float) -> HTTPResponse:
     except urllib.error.URLError as away:
         if isinstance(away.reason, TimeoutError):
             raise BrokenOffError(f"no answer for {stall:g} s") from away
-        raise UnreachableError(f"{file.address} cannot be reached: {away.reason}") from away
+        raise UnreachableError(f"cannot reach {file.address}: {away.reason}") from away
     except TimeoutError as stalled:
         raise BrokenOffError(f"no answer for {stall:g} s") from stalled
     except (OSError, http.client.HTTPException) as broken:
@@ -125,7 +125,7 @@ def _refusal(file: File, answer: urllib.error.HTTPError, begin: int) -> Exceptio
     if answer.code in _LATER:
         return BrokenOffError(f"the server answered {answer.code} {answer.reason}")
     if 300 <= answer.code < 400:
-        return DownloadError(f"{file.address} redirects without an end")
+        return DownloadError(f"{file.address} redirects in a loop")
     return DownloadError(f"{file.address} answered {answer.code} {answer.reason}")
 
 
@@ -137,5 +137,5 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     ) -> urllib.request.Request | None:
         old, new = urlsplit(req.full_url).scheme, urlsplit(newurl).scheme
         if new != "https" and (old, new) != ("http", "http"):
-            raise DownloadError(f"{req.full_url} redirects to {newurl}, which is not safe")
+            raise DownloadError(f"{req.full_url} redirects to {newurl}: refused, the connection would not be secure")
         return super().redirect_request(req, fp, code, msg, headers, newurl)
