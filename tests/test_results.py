@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
-from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS
+from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS, DeclaredRun
 from gatedrnn.lab.experiments.base import NotRunnableError
 from gatedrnn.lab.records import find_runs, read_run
 from gatedrnn.lab.training import Run
@@ -15,15 +16,22 @@ RESULTS = Path(__file__).parent.parent / "results"
 RUNS = find_runs(RESULTS)
 
 
-def _declared() -> dict[str, str]:
-    keys = {}
+def _declared() -> dict[str, DeclaredRun]:
+    """By the folder of the run."""
+    found = {}
     for experiment in EXPERIMENTS.values():
         for budget in BUDGETS:
             try:
-                keys.update({declared.run.key(): declared.folder for declared in experiment.runs(budget)})
+                found.update({declared.folder: declared for declared in experiment.runs(budget)})
             except NotRunnableError:
                 continue
-    return keys
+    return found
+
+
+def _at_length(declared: Run, run: Run) -> Run:
+    """The declared run, as long as the one that was made: the first epochs of a run count as its beginning."""
+    training = dataclasses.replace(declared.training, epochs=run.training.epochs)
+    return dataclasses.replace(declared, training=training)
 
 
 def test_there_are_records() -> None:
@@ -35,14 +43,17 @@ def test_a_record_is_whole_and_declared(folder: Path) -> None:
     found = read_run(folder)
     assert found.warnings == []
     run = Run.from_json(found.options)
-    assert run.key() == found.options["key"]
-    assert _declared()[run.key()] == str(folder.relative_to(RESULTS))
+    declared = _declared()[str(folder.relative_to(RESULTS))]
+    assert run.key() == found.options["key"] == _at_length(declared.run, run).key()
+    assert (run.training.epochs or 0) <= (declared.run.training.epochs or 0)
+    assert found.options["declared"] == declared.says
     updates = [line["update"] for line in found.metrics]
     assert updates == sorted(set(updates)) and updates[0] == 0
     if found.record is not None:
         assert found.record["key"] == run.key()
         assert found.record["updates"] == updates[-1]
-        reached = found.record["outcome"] == "target_reached"
-        last = found.metrics[-1][run.task.metric]
-        good = last <= run.training.target if run.task.lower_is_better else last >= run.training.target
-        assert reached == good
+        target = run.training.target
+        if target is not None:
+            last = found.metrics[-1][run.task.metric]
+            good = last <= target if run.task.lower_is_better else last >= target
+            assert (found.record["outcome"] == "target_reached") == good

@@ -8,7 +8,7 @@ import operator
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar, cast
 
 import tyro
 
@@ -46,17 +46,17 @@ class Job(Generic[_Task]):
 
 def _subcommand(name: str, task: type[Task]) -> Any:
     what = (task.__doc__ or "").partition("\n")[0]
-    return Annotated[Job[task], tyro.conf.subcommand(name, description=f"{what} {Job.__doc__}")]  # type: ignore[valid-type, misc]
+    return Annotated[Job[task], tyro.conf.subcommand(name, description=f"{what} {Job.__doc__}")]  # type: ignore[valid-type]
 
 
 def train_verb(tasks: Mapping[str, type[Task]]) -> type[Any]:
     """The verb for these tasks. For each its own Annotated type, and the union of them: tyro's form of subcommands."""
-    kinds: list[Any] = [Annotated[Job[task], tyro.conf.subcommand(name)] for name, task in tasks.items()]  # type: ignore[valid-type, misc]
+    kinds: list[Any] = [Annotated[Job[task], tyro.conf.subcommand(name)] for name, task in tasks.items()]  # type: ignore[valid-type]
     jobs: Any = functools.reduce(operator.or_, kinds)
-    chosen: Any = tyro.conf.OmitSubcommandPrefixes[tyro.conf.OmitArgPrefixes[jobs]]
+    short, plain = cast(Any, tyro.conf.OmitSubcommandPrefixes), cast(Any, tyro.conf.OmitArgPrefixes)
     about = """Train one model on a task: gatedrnn train adding --out DIR. Resumes what was begun.
 
     A task of your own is a Python file: gatedrnn train my_task.py --out DIR.
     """
     namespace = {"__doc__": about, "run": lambda self: self.job.run()}
-    return dataclasses.make_dataclass("Train", [("job", chosen)], frozen=True, namespace=namespace)
+    return dataclasses.make_dataclass("Train", [("job", short[plain[jobs]])], frozen=True, namespace=namespace)

@@ -237,16 +237,10 @@ _KILLING = """
 import os, random, signal, sys, time
 from pathlib import Path
 import torch._dynamo  # optimisers import it when they are first made: once here, not again in each child
-from gatedrnn.lab.models import Model
-from gatedrnn.lab.tasks import Adding
-from gatedrnn.lab.training import Run, Training, train
+from gatedrnn.lab.training import train
+from tests.lab.training import runs, toy
 
-folder, kills, updates, threads, checkpoint_seconds = Path(sys.argv[1]), *map(float, sys.argv[2:])
-training = Training(
-    updates=int(updates), batch_size=8, evaluate_every=10, evaluation_size=20, threads=int(threads),
-    checkpoint_seconds=checkpoint_seconds,
-)
-run = Run(Adding(10), Model(hidden_size=8), training)
+folder, kills, run = Path(sys.argv[1]), int(sys.argv[2]), eval(sys.argv[3])
 
 def start(out):
     child = os.fork()  # nothing has computed in this process: it has no threads that a fork could lose
@@ -277,9 +271,10 @@ print(killed)
 """
 
 
-def _kill_and_compare(folder: Path, kills: int, updates: int, threads: int, checkpoint_seconds: float) -> None:
-    arguments = [str(folder), *map(str, (kills, updates, threads, checkpoint_seconds))]
-    done = subprocess.run([sys.executable, "-c", _KILLING, *arguments], capture_output=True, text=True, timeout=300)
+def _kill_and_compare(folder: Path, kills: int, run: str) -> None:
+    command = [sys.executable, "-c", _KILLING, str(folder), str(kills), run]
+    root = Path(__file__).parents[3]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd=root)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) >= kills
     whole = result(folder / "whole")
@@ -291,12 +286,16 @@ def _kill_and_compare(folder: Path, kills: int, updates: int, threads: int, chec
 
 
 def test_killed_at_random_moments(tmp_path: Path) -> None:
-    _kill_and_compare(tmp_path / "runs", kills=4, updates=40, threads=1, checkpoint_seconds=0.0)
+    _kill_and_compare(tmp_path / "runs", 4, "runs.changed(updates=40)")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("checkpoint_seconds", [0.0, 0.05])
-def test_killed_at_many_random_moments(threads: int, checkpoint_seconds: float, tmp_path: Path) -> None:
-    """Sixty kills at least, over the four cases."""
-    _kill_and_compare(tmp_path / "runs", kills=15, updates=100, threads=threads, checkpoint_seconds=checkpoint_seconds)
+@pytest.mark.parametrize(
+    "run", ["runs.changed(updates=100, {})", "toy.changed(toy.IMAGES, epochs=11, {})", "toy.changed(toy.TEXT, {})"]
+)
+def test_killed_at_many_random_moments(run: str, threads: int, checkpoint_seconds: float, tmp_path: Path) -> None:
+    """Sixty kills at least of each run, over the four cases: in the middle of epochs, and across the averaging."""
+    options = f"threads={threads}, checkpoint_seconds={checkpoint_seconds}"
+    _kill_and_compare(tmp_path / "runs", 15, run.format(options))
