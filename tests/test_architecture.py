@@ -29,12 +29,12 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 def _module(path: Path) -> str:
     first, *rest = path.relative_to(PACKAGE).parts
-    return "gatedrnn" if first == "__init__.py" else _owner([first.removesuffix(".py"), *rest])
+    return "gatedrnn" if first == "__init__.py" else _owner([part.removesuffix(".py") for part in (first, *rest)])
 
 
 def _owner(parts: list[str]) -> str:
     """The row of the table: the first name, or for the laboratory, whose packages have a row each, the first two."""
-    return ".".join(parts[:2]) if parts[0] == "lab" and parts[1:] and parts[1] != "__init__.py" else parts[0]
+    return ".".join(parts[:2]) if parts[0] == "lab" and parts[1:] and parts[1] != "__init__" else parts[0]
 
 
 def _imports(path: Path) -> Iterator[str]:

@@ -75,7 +75,11 @@ def test_commands_exist(document: Path, capsys: pytest.CaptureFixture[str]) -> N
     """The verbs and options of `gatedrnn …` commands are those of the command line."""
     commands = "\n".join([*_blocks(document, "sh"), *re.findall(r"`([^`\n]+)`", document.read_text())])
     for verb, arguments in re.findall(r"^gatedrnn ([a-z]+)(.*)$", commands, re.MULTILINE):
-        below = re.findall(r"^ ([a-z]+)", arguments) if verb in ("train", "data") else []
+        # A file of the project stands for the task that it defines; `my_task.py` is an example of a name.
+        below = re.findall(r"^ ([a-z_]+(?:/\w+)*(?:\.py)?)", arguments) if verb in ("train", "data") else []
+        if below == ["my_task.py"]:
+            below = []
+        below = [str(ROOT / name) if name.endswith(".py") else name for name in below]
         with pytest.raises(SystemExit, match="0"):
             main([verb, *below, "--help"])
         shown = capsys.readouterr().out
