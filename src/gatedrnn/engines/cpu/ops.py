@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from gatedrnn.engines.cpu import calls, library
+from gatedrnn.engines.cpu.checks import check_arguments
 
 #: (input, h_0, c_0, weights by name, lengths, batch_sizes, cell, gate, coefficients, beta, reverse) -> output, h_n,
 #: c_n, cells; c_0, c_n and cells are None for a cell without a memory.
@@ -31,12 +32,23 @@ scan = torch.library.custom_op("gatedrnn::scan", calls.run_forward, mutates_args
 scan_backward = torch.library.custom_op("gatedrnn::scan_backward", calls.run_backward, mutates_args=())
 
 
+def _check_devices(device: torch.device, *tensors: Tensor | None) -> None:
+    """One tensor on another device, meta say, leads here; results on the device of the input would be undefined."""
+    for tensor in tensors:
+        if tensor is not None and tensor.device != device:
+            raise RuntimeError(f"all tensors must be on the same device, found {device} and {tensor.device}")
+
+
 @scan.register_fake
 def _(  # type: ignore[no-untyped-def]
     input, h_0, c_0, weight_ih, weight_hh, bias_ih, bias_hh, weight_hr,
     weight_ih_aux, weight_hh_aux, bias_ih_aux, bias_hh_aux,
     lengths, batch_sizes, cell, gate, coefficients, beta, reverse, keep, recompute, collect,
 ):  # fmt: skip
+    _check_devices(
+        input.device, h_0, c_0, weight_ih, weight_hh, bias_ih, bias_hh, weight_hr,
+        weight_ih_aux, weight_hh_aux, bias_ih_aux, bias_hh_aux, lengths, batch_sizes,
+    )  # fmt: skip
     return calls.outputs(input, h_0, c_0, batch_sizes, cell, gate, keep, recompute, collect)
 
 
@@ -58,6 +70,8 @@ def _(  # type: ignore[no-untyped-def]
         bias_ih_aux,
         bias_hh_aux,
     )
+    given = (grad_output, grad_h_n, grad_c_n, grad_cells)
+    _check_devices(input.device, *given, h_0, c_0, *weights, lengths, batch_sizes, output, kept, threads)
     return calls.gradients_of(input, h_0, c_0, weights, input_gradient)
 
 
@@ -110,6 +124,8 @@ def _backward_gradient(ctx: Any, *outer: Tensor | None) -> tuple[Any, ...]:
         raise RuntimeError("the second derivative needs the reference engine; import gatedrnn.engines.cpu.engine first")
     saved, _ = _restore(ctx)
     *saved, lengths, batch_sizes = saved
+    input, h_0, c_0, *weights = saved[4:]
+    check_arguments(input, h_0, c_0, weights, lengths, batch_sizes, ctx.cell, ctx.gate, ctx.beta)  # type: ignore[arg-type]
     create_graph = torch.is_grad_enabled()
     with torch.enable_grad():
         # Views, so that a derivative of any order finds its way to the tensors themselves.
