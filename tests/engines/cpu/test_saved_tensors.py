@@ -194,5 +194,5 @@ def test_second_derivative_of_another_tensor_is_an_error() -> None:
     output = native(case, t)[0].sin().sum()
     with hooks(grow):
         first = torch.autograd.grad(output, wanted, create_graph=True)
-    with pytest.raises(RuntimeError, match="size mismatch for bias_ih"):
+    with pytest.raises(RuntimeError, match="size mismatch for a saved tensor"):
         torch.autograd.grad(sum(g.pow(2).sum() for g in first), wanted)

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from gatedrnn.engines.cpu import calls, library
-from gatedrnn.engines.cpu.checks import check_arguments
 
 #: (input, h_0, c_0, weights by name, lengths, batch_sizes, cell, gate, coefficients, beta, reverse) -> output, h_n,
 #: c_n, cells; c_0, c_n and cells are None for a cell without a memory.
@@ -110,10 +109,15 @@ def _scan_gradient(ctx: Any, *gradients: Tensor | None) -> tuple[Any, ...]:
 scan.register_autograd(_scan_gradient, setup_context=_scan_context)
 
 
+def _kind(tensor: Tensor) -> tuple[Any, ...]:
+    return tensor.dtype, tensor.device, tuple(tensor.shape)
+
+
 def _backward_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     tensors = inputs[: 4 + _TENSORS + 2]
     ctx.cell, ctx.gate, ctx.coefficients, ctx.beta, ctx.reverse, _, _ = inputs[4 + _TENSORS + 5 :]
     ctx.present = [tensor is not None for tensor in tensors]
+    ctx.kinds = [_kind(t) for t in tensors if t is not None]
     ctx.save_for_backward(*(t for t in tensors if t is not None))
     ctx.set_materialize_grads(False)
 
@@ -123,9 +127,10 @@ def _backward_gradient(ctx: Any, *outer: Tensor | None) -> tuple[Any, ...]:
     if _reference is None:
         raise RuntimeError("the second derivative needs the reference engine; import gatedrnn.engines.cpu.engine first")
     saved, _ = _restore(ctx)
+    for tensor, kind in zip((t for t in saved if t is not None), ctx.kinds, strict=True):
+        if _kind(tensor) != kind:
+            raise RuntimeError(f"size mismatch for a saved tensor: expected {kind}, got {_kind(tensor)}")
     *saved, lengths, batch_sizes = saved
-    input, h_0, c_0, *weights = saved[4:]
-    check_arguments(input, h_0, c_0, weights, lengths, batch_sizes, ctx.cell, ctx.gate, ctx.beta)  # type: ignore[arg-type]
     create_graph = torch.is_grad_enabled()
     with torch.enable_grad():
         # Views, so that a derivative of any order finds its way to the tensors themselves.
