@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from typing import Any
 
 import pytest
@@ -246,6 +247,80 @@ def test_what_would_be_lost_is_refused_by_name_and_nothing_changes(make: str) ->
     assert all(torch.equal(v, state[k]) for k, v in model.state_dict().items())
     with pytest.raises(ValueError, match=word):
         gatedrnn.convert(bad)
+
+
+def test_what_was_added_to_a_layer_moves_with_it() -> None:
+    """Buffers, persistent or not, submodules, parameters and attributes: the same objects under the same names."""
+    layer: Any = nn.LSTM(3, 4)
+    layer.register_buffer("mean", torch.arange(3.0))
+    layer.register_buffer("scratch", torch.ones(2), persistent=False)
+    layer.register_buffer("nothing", None)
+    layer.register_parameter("scale", nn.Parameter(torch.tensor(2.0)))
+    layer.register_parameter("unused", None)
+    layer.head = nn.Sequential(nn.GRU(4, 2), nn.Linear(2, 1)).eval()
+    layer.notes, layer._is_initialised, layer.plain = {"author": "me"}, True, torch.zeros(2)
+    model = nn.ModuleDict({"rnn": layer})
+    state = copy.deepcopy(model.state_dict())
+    added = {name: getattr(layer, name) for name in ("mean", "scratch", "scale", "head", "notes", "plain")}
+    converted: Any = gatedrnn.convert(model, "fast")["rnn"]
+    assert type(converted) is gatedrnn.LSTM
+    for name, value in added.items():
+        assert getattr(converted, name) is value, name
+    assert converted._is_initialised is True and converted.nothing is None and converted.unused is None
+    assert set(model.state_dict()) == set(state)
+    assert all(torch.equal(value, state[name]) for name, value in model.state_dict().items())
+    assert type(converted.head[0]) is gatedrnn.GRU, "a layer inside a layer is converted too"
+    assert converted.training and not converted.head.training
+    assert dict(converted.named_buffers()).keys() == {"mean", "scratch"}
+    model.double()
+    assert converted.mean.dtype == torch.float64
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("forward", "attribute"),  # torch itself refuses a buffer or a module of this name
+        *itertools.product(
+            ["cell", "engine", "forget_gate", "recompute", "weights_by_layer", "tied"],
+            ["attribute", "buffer", "module"],
+        ),
+    ],
+)
+def test_an_added_name_with_another_meaning_is_refused(name: str, kind: str) -> None:
+    layer: Any = nn.LSTM(3, 4)
+    value = {"attribute": "mine", "buffer": torch.zeros(1), "module": nn.Identity()}[kind]
+    if kind == "buffer":
+        layer.register_buffer(name, value)
+    else:
+        setattr(layer, name, value)
+    model = nn.Sequential(nn.GRU(3, 3), layer)
+    with pytest.raises(ValueError, match=f"^1: its attribute '{name}' means something else in gatedrnn.LSTM"):
+        gatedrnn.convert(model)
+    assert type(model[0]) is nn.GRU and model[1] is layer
+
+
+def test_names_of_the_auxiliary_gate_are_taken_only_where_it_is() -> None:
+    layer: Any = nn.GRU(3, 4)
+    layer.weight_ih_aux_l0 = "mine"
+    with pytest.raises(ValueError, match="'weight_ih_aux_l0' means something else"):
+        gatedrnn.convert(layer, "refine")
+    assert gatedrnn.convert(layer, "fast").weight_ih_aux_l0 == "mine"
+
+
+def test_a_weight_that_is_no_parameter_is_refused() -> None:
+    layer: Any = nn.LSTM(3, 4)
+    frozen = layer.weight_hh_l0.detach()
+    del layer.weight_hh_l0
+    layer.register_buffer("weight_hh_l0", frozen)
+    with pytest.raises(ValueError, match="^the model: its weight_hh_l0 is not a parameter"):
+        gatedrnn.convert(layer)
+
+
+def test_a_compiled_layer_is_refused() -> None:
+    layer = nn.LSTM(3, 4)
+    layer.compile(backend="eager")
+    with pytest.raises(ValueError, match="_compiled_call_impl"):
+        gatedrnn.convert(layer)
 
 
 def test_bad_arguments() -> None:

@@ -12,10 +12,11 @@ from gatedrnn.engines.interface import Scan
 
 def check_batch_sizes(batch_sizes: Tensor, rows: int) -> None:
     """Raise RuntimeError unless these are the batch sizes of so many packed rows."""
-    if batch_sizes.dtype != torch.int64 or batch_sizes.dim() != 1 or not batch_sizes.is_cpu:
+    kind = batch_sizes.dtype, batch_sizes.dim(), batch_sizes.device.type, batch_sizes.layout
+    if kind != (torch.int64, 1, "cpu", torch.strided):
         raise RuntimeError(
-            f"batch_sizes must be a 1-D int64 tensor on the CPU, "
-            f"got {batch_sizes.dim()}-D {batch_sizes.dtype} on {batch_sizes.device}"
+            "batch_sizes must be a 1-D int64 tensor on the CPU, "
+            f"got {batch_sizes.dim()}-D {batch_sizes.dtype} on {batch_sizes.device} with layout {batch_sizes.layout}"
         )
     if len(batch_sizes) == 0:
         raise RuntimeError("batch_sizes must have an entry for each time step, got none")

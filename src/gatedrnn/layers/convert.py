@@ -34,8 +34,9 @@ def convert(model: _Model, forget_gate: str | Gate = "fast", match: Literal["bia
     """Swap every torch.nn.LSTM and GRU inside a model for ours with the given forget gate; return the model.
 
     The parameters stay the same objects, so that an optimiser goes on working; a module used in two places stays
-    one module. If the model itself is such a layer, the new layer is returned. A layer that is a subclass, or has
-    hooks or parametrisations, is refused by name, and then nothing is changed.
+    one module. If the model itself is such a layer, the new layer is returned. Buffers, submodules, parameters and
+    attributes that were added to a layer move with it. A layer that is a subclass, has hooks or parametrisations, or an
+    added name that means something else here, is refused by name, and then nothing is changed.
 
     Args:
         model: Any module.
@@ -52,23 +53,25 @@ def convert(model: _Model, forget_gate: str | Gate = "fast", match: Literal["bia
     if match not in (None, "bias"):
         raise ValueError(f'match must be None or "bias", got {match!r}')
     found = {name: module for name, module in model.named_modules() if isinstance(module, nn.LSTM | nn.GRU)}
+    replacements = {module: _without_parameters(module, gate) for module in found.values()}
     for name, module in found.items():
-        _refuse(name or "the model", module, match)
+        _refuse(name or "the model", module, replacements[module], match)
     if not found:
         warnings.warn(f"{type(model).__name__} holds no torch.nn.LSTM or GRU: nothing was converted", stacklevel=2)
-    replacements = {module: _replacement(module, gate) for module in found.values()}
+    for module, layer in replacements.items():
+        _move(module, layer)
     if match == "bias":
         moved: set[int] = set()
         for layer in replacements.values():
             _match_biases(layer, moved)
-    for parent in list(model.modules()):
+    for parent in [*model.modules(), *replacements.values()]:
         for name, child in parent._modules.items():
             if child in replacements:
                 parent._modules[name] = replacements[child]
     return replacements.get(model, model)  # type: ignore[call-overload,no-any-return]
 
 
-def _refuse(name: str, module: nn.Module, match: str | None) -> None:
+def _refuse(name: str, module: nn.LSTM | nn.GRU, layer: RecurrentLayer, match: str | None) -> None:
     if parametrize.is_parametrized(module):
         raise ValueError(f"{name}: has a parametrisation; remove it, convert, and register it again")
     if type(module) not in (nn.LSTM, nn.GRU):
@@ -76,11 +79,29 @@ def _refuse(name: str, module: nn.Module, match: str | None) -> None:
     for hooks in _HOOKS:
         if getattr(module, hooks):
             raise ValueError(f"{name}: has hooks ({hooks[1:]}); remove them, convert, and register them again")
+    for weight in module._flat_weights_names:
+        if module._parameters.get(weight) is None:
+            raise ValueError(f"{name}: its {weight} is not a parameter; make it one, and convert")
+    for added in [entry for entries in _added(module) for entry in entries]:
+        if hasattr(layer, added):
+            raise ValueError(
+                f"{name}: its attribute {added!r} means something else in gatedrnn.{type(layer).__name__}; "
+                "remove it, convert, and find another name for it"
+            )
     if match == "bias" and not module.bias:
         raise ValueError(f'{name}: was made with bias=False, so match="bias" has nothing to move')
 
 
-def _replacement(module: nn.LSTM | nn.GRU, gate: Gate) -> RecurrentLayer:
+def _added(module: nn.LSTM | nn.GRU) -> tuple[dict[str, Any], ...]:
+    """What a user put on the layer: attributes, parameters, buffers and submodules."""
+    own = vars(type(module)(1, 1, device="meta"))
+    attributes = {name: value for name, value in vars(module).items() if name not in own}
+    parameters = {name: p for name, p in module._parameters.items() if name not in module._flat_weights_names}
+    return attributes, parameters, dict(module._buffers), dict(module._modules)
+
+
+def _without_parameters(module: nn.LSTM | nn.GRU, gate: Gate) -> RecurrentLayer:
+    """The layer with the options of the module. Nothing is drawn: the parameters come from the module."""
     arguments: dict[str, Any] = {
         "input_size": module.input_size,
         "hidden_size": module.hidden_size,
@@ -89,18 +110,29 @@ def _replacement(module: nn.LSTM | nn.GRU, gate: Gate) -> RecurrentLayer:
         "batch_first": module.batch_first,
         "dropout": module.dropout,
         "bidirectional": module.bidirectional,
-        "device": "meta",  # nothing is drawn: the parameters come from the module
+        "device": "meta",
         "forget_gate": gate,
     }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the module has warned about its dropout already
         is_lstm = isinstance(module, nn.LSTM)
-        layer = LSTM(**arguments, proj_size=module.proj_size) if is_lstm else GRU(**arguments)
-    for name, parameter in module.named_parameters(remove_duplicate=False):
-        setattr(layer, name, parameter)
-    if gate.preactivations > 1:
+        return LSTM(**arguments, proj_size=module.proj_size) if is_lstm else GRU(**arguments)
+
+
+def _move(module: nn.LSTM | nn.GRU, layer: RecurrentLayer) -> None:
+    attributes, parameters, buffers, submodules = _added(module)
+    for name in module._flat_weights_names:
+        setattr(layer, name, getattr(module, name))
+    if layer.forget_gate.preactivations > 1:
         _add_auxiliary(layer, next(module.parameters()))
-    return layer.train(module.training)
+    for name, parameter in parameters.items():
+        layer.register_parameter(name, parameter)
+    for name, buffer in buffers.items():
+        layer.register_buffer(name, buffer, persistent=name not in module._non_persistent_buffers_set)
+    for name, submodule in submodules.items():
+        layer.add_module(name, submodule)
+    vars(layer).update(attributes)
+    layer.training = module.training
 
 
 def _add_auxiliary(layer: RecurrentLayer, like: Tensor) -> None:

@@ -112,7 +112,7 @@ def test_second_derivative_of_packed_rows() -> None:
 def test_wrong_batch_sizes_are_refused() -> None:
     scan = packed(make(cells.LSTM(), gates.Fast()))
     for sizes in ([4, 3, 2, 2, 2, 2], [3, 4, 2, 2, 2, 1], [4, 3, 3, 2, 2, 0], [5, 3, 2, 2, 1, 1]):
-        with pytest.raises(ValueError, match="batch_sizes must fall from 4"):
+        with pytest.raises(RuntimeError, match="batch_sizes must never increase|size mismatch for h_0"):
             ENGINE.run(replace(scan, batch_sizes=torch.tensor(sizes)))
 
 

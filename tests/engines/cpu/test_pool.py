@@ -10,7 +10,7 @@ import sys
 import pytest
 import torch
 
-from gatedrnn.engines.cpu import library
+from gatedrnn.engines.cpu import calls, library
 from tests.engines.cpu.loop import Case, native
 
 MEGABYTE = 1 << 20
@@ -83,10 +83,26 @@ def test_training_uses_the_same_buffer_at_every_update() -> None:
     assert waiting[0] > 4 * MEGABYTE and len(set(waiting)) == 1
 
 
+def test_large_results_cannot_be_made_larger() -> None:
+    """torch's own error, as documented; everything else that changes a tensor in place works, and so does a copy."""
+    case = Case("gru", "fast", steps=100, batch=40, hidden=300, dtype=torch.float32)
+    t = {n: v if v is None else v.float() for n, v in case.tensors().items()}
+    output = native(case, t)[0]
+    values = output.clone()
+    assert output.nbytes >= calls.POOLED
+    with pytest.raises(RuntimeError, match="Trying to resize storage that is not resizable"):
+        output.resize_(200, 40, 300)
+    assert torch.equal(output.resize_(values.shape), values), "as it was"
+    assert torch.equal(output.clone().resize_(200, 40, 300)[:100], values)
+    assert torch.equal(output.resize_(50, 40, 300), values[:50])
+    small = native(Case("gru", steps=3, batch=2, hidden=4), Case("gru", steps=3, batch=2, hidden=4).tensors())[0]
+    assert small.resize_(300, 2, 4).shape == (300, 2, 4)
+
+
 def test_a_child_process_has_a_pool_of_its_own() -> None:
     code = """
 import os, threading
-from gatedrnn.engines.cpu import library
+from gatedrnn.engines.cpu import calls, library
 def work():
     while not done: library.take(8 << 20)
 done = False

@@ -47,6 +47,8 @@ def check_arguments(
         raise ValueError(f"unknown cell {cell!r}; known cells: {', '.join(library.CELLS)}")
     if gate not in library.GATES:
         raise ValueError(f"unknown gate {gate!r}; known gates: {', '.join(library.GATES)}")
+    if input is None or h_0 is None:  # torch lets None pass where a schema asks for a tensor
+        raise RuntimeError(f"{'input' if input is None else 'h_0'} is missing")
     if input.dtype not in (torch.float32, torch.float64):
         raise ValueError(f"input must be float32 or float64, got {input.dtype}")
     tensors = (input, h_0, c_0, *weights)
@@ -54,17 +56,15 @@ def check_arguments(
         if tensor is not None:
             _check_kind(name, tensor, input.dtype)
 
-    packed = batch_sizes is not None
-    if input.dim() != (2 if packed else 3) or h_0.dim() != 2:
-        kind = "packed (rows, features)" if packed else "(steps, batch, features)"
-        raise RuntimeError(
-            f"input must be {kind} and h_0 (batch, hidden), got {tuple(input.shape)} and {tuple(h_0.shape)}"
-        )
+    _check_dimensions("input", input, ("steps", "batch", "features") if batch_sizes is None else ("rows", "features"))
+    _check_dimensions("h_0", h_0, ("batch", "hidden"))
+    if c_0 is not None:
+        _check_dimensions("c_0", c_0, ("batch", "hidden"))
     batch = _batch(input, lengths, batch_sizes)
     memory, projected = has_memory(cell), weights[library.WEIGHTS.index("weight_hr")] is not None
     if memory and c_0 is None:
         raise RuntimeError(f"c_0 is missing: the cell {cell!r} has a memory")
-    hidden = h_0.shape[1] if c_0 is None else c_0.shape[-1]
+    hidden = h_0.shape[1] if c_0 is None else c_0.shape[1]
     recurrent = h_0.shape[1] if projected else hidden
     shapes = (
         tuple(input.shape),
@@ -115,6 +115,11 @@ def _check_kind(name: str, tensor: Tensor, dtype: torch.dtype) -> None:
             f"{name} must be a dense tensor of {dtype} on the CPU, "
             f"got {tensor.dtype} on {tensor.device} with the layout {tensor.layout}"
         )
+
+
+def _check_dimensions(name: str, tensor: Tensor, dimensions: tuple[str, ...]) -> None:
+    if tensor.dim() != len(dimensions):
+        raise RuntimeError(f"{name} must be ({', '.join(dimensions)}), got {tuple(tensor.shape)}")
 
 
 def _batch(input: Tensor, lengths: Tensor | None, batch_sizes: Tensor | None) -> int:

@@ -31,12 +31,23 @@ scan = torch.library.custom_op("gatedrnn::scan", calls.run_forward, mutates_args
 scan_backward = torch.library.custom_op("gatedrnn::scan_backward", calls.run_backward, mutates_args=())
 
 
+def _check_devices(device: torch.device, *tensors: Tensor | None) -> None:
+    """One tensor on another device, meta say, leads here; results on the device of the input would be undefined."""
+    for tensor in tensors:
+        if tensor is not None and tensor.device != device:
+            raise RuntimeError(f"all tensors must be on the same device, found {device} and {tensor.device}")
+
+
 @scan.register_fake
 def _(  # type: ignore[no-untyped-def]
     input, h_0, c_0, weight_ih, weight_hh, bias_ih, bias_hh, weight_hr,
     weight_ih_aux, weight_hh_aux, bias_ih_aux, bias_hh_aux,
     lengths, batch_sizes, cell, gate, coefficients, beta, reverse, keep, recompute, collect,
 ):  # fmt: skip
+    _check_devices(
+        input.device, h_0, c_0, weight_ih, weight_hh, bias_ih, bias_hh, weight_hr,
+        weight_ih_aux, weight_hh_aux, bias_ih_aux, bias_hh_aux, lengths, batch_sizes,
+    )  # fmt: skip
     return calls.outputs(input, h_0, c_0, batch_sizes, cell, gate, keep, recompute, collect)
 
 
@@ -58,6 +69,8 @@ def _(  # type: ignore[no-untyped-def]
         bias_ih_aux,
         bias_hh_aux,
     )
+    given = (grad_output, grad_h_n, grad_c_n, grad_cells)
+    _check_devices(input.device, *given, h_0, c_0, *weights, lengths, batch_sizes, output, kept, threads)
     return calls.gradients_of(input, h_0, c_0, weights, input_gradient)
 
 
@@ -96,10 +109,15 @@ def _scan_gradient(ctx: Any, *gradients: Tensor | None) -> tuple[Any, ...]:
 scan.register_autograd(_scan_gradient, setup_context=_scan_context)
 
 
+def _kind(tensor: Tensor) -> tuple[Any, ...]:
+    return tensor.dtype, tensor.device, tuple(tensor.shape)
+
+
 def _backward_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
     tensors = inputs[: 4 + _TENSORS + 2]
     ctx.cell, ctx.gate, ctx.coefficients, ctx.beta, ctx.reverse, _, _ = inputs[4 + _TENSORS + 5 :]
     ctx.present = [tensor is not None for tensor in tensors]
+    ctx.kinds = [_kind(t) for t in tensors if t is not None]
     ctx.save_for_backward(*(t for t in tensors if t is not None))
     ctx.set_materialize_grads(False)
 
@@ -109,6 +127,9 @@ def _backward_gradient(ctx: Any, *outer: Tensor | None) -> tuple[Any, ...]:
     if _reference is None:
         raise RuntimeError("the second derivative needs the reference engine; import gatedrnn.engines.cpu.engine first")
     saved, _ = _restore(ctx)
+    for tensor, kind in zip((t for t in saved if t is not None), ctx.kinds, strict=True):
+        if _kind(tensor) != kind:
+            raise RuntimeError(f"size mismatch for a saved tensor: expected {kind}, got {_kind(tensor)}")
     *saved, lengths, batch_sizes = saved
     create_graph = torch.is_grad_enabled()
     with torch.enable_grad():
