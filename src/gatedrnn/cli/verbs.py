@@ -17,6 +17,7 @@ from gatedrnn.cli.failure import Failure
 from gatedrnn.cli.list import List
 from gatedrnn.cli.parsing import Commands, parse
 from gatedrnn.cli.report import Report
+from gatedrnn.cli.streams import printable
 from gatedrnn.cli.sweep import Sweep
 from gatedrnn.cli.theory import Theory
 from gatedrnn.cli.timescales import TimeScales
@@ -57,6 +58,6 @@ def dispatch(arguments: Sequence[str] | None) -> int:
     try:
         parse(union, written, commands).run()
     except Failure as failure:
-        print(f"gatedrnn: {failure}", file=sys.stderr)
+        print(f"gatedrnn: {printable(str(failure))}", file=sys.stderr)
         return failure.code
     return 0

@@ -6,7 +6,7 @@ from gatedrnn.lab.models.foreign import layers_in, read_tensors
 from gatedrnn.lab.models.network import Network, build
 from gatedrnn.lab.models.options import Model
 from gatedrnn.lab.models.statistics import gate_spread, spread, time_scale_spread
-from gatedrnn.lab.models.weights import load, read_note, weights_bytes
+from gatedrnn.lab.models.weights import load, load_layer, read_note, weights_bytes
 
 __all__ = [
     "Model",
@@ -15,6 +15,7 @@ __all__ = [
     "gate_spread",
     "layers_in",
     "load",
+    "load_layer",
     "read_note",
     "read_tensors",
     "spread",

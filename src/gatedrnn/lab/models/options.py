@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from gatedrnn import gates, inits, layers
+from gatedrnn.lab.models.checks import check_known, check_types
 
 # The options that only some cells have, with their defaults there.
 _DEFAULTS: dict[str, bool | str | int] = {
@@ -77,7 +77,8 @@ class Model:
 
     def check(self) -> None:
         """Raise ValueError that begins with the option's name and says what is allowed."""
-        _check_known("cell", self.cell, layers.LAYERS)
+        check_types(self)
+        check_known("cell", self.cell, layers.LAYERS)
         for option in (*_DEFAULTS, "trainable_bias_hh"):
             value, having = getattr(self, option), cells_with(option)
             if value is not None and value is not False and self.cell not in having:
@@ -87,9 +88,9 @@ class Model:
             if value is not None and not 1 <= value <= most:
                 raise ValueError(f"{option} must be between 1 and {most}, got {value}")
         if self.forget_gate is not None:
-            _check_known("forget_gate", self.forget_gate, gates.GATES)
+            check_known("forget_gate", self.forget_gate, gates.GATES)
         if self.forget_init is not None:
-            _check_known("forget_init", self.forget_init, inits.INITS)
+            check_known("forget_init", self.forget_init, inits.INITS)
             smallest = inits.INITS[self.forget_init].smallest_size
             if self.hidden_size < smallest:
                 raise ValueError(
@@ -111,9 +112,3 @@ class Model:
         kind: Any = layers.LAYERS[self.cell]
         layer: layers.RecurrentLayer = kind(input_size, self.hidden_size, device=device, **options)
         return layer
-
-
-def _check_known(option: str, value: str, known: Iterable[str]) -> None:
-    names = list(known)
-    if value not in names:
-        raise ValueError(f"{option} must be one of {', '.join(names)}, got {value!r}")

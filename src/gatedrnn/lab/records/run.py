@@ -57,7 +57,7 @@ def read_json(path: Path) -> dict[str, Any]:
     """One JSON object; ValueError with the reason where it is none."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as wrong:
+    except (ValueError, RecursionError) as wrong:
         raise ValueError(f"{path} is damaged: {wrong}") from None
     if not isinstance(value, dict):
         raise ValueError(f"{path} is damaged: it holds no JSON object")
