@@ -103,7 +103,7 @@ def test_every_cell_with_a_forget_gate(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "does not say what model it belongs to; missing: --cell, --forget-gate"),
+        ([], "does not name its model; missing: --cell, --forget-gate"),
         (["--cell", "lstm", "--forget-gate", "fast"], "missing: --tied or --no-tied"),
         (["--cell", "gru"], "missing: --forget-gate"),
         (["--cell", "elman", "--forget-gate", "fast"], "cell must be one of lstm, gru"),
@@ -191,7 +191,7 @@ def test_structures_without_an_end(
     for name, content in {"cyclic": cyclic, "doubled": doubled, "deep": _nested(200)}.items():
         torch.save(content, tmp_path / f"{name}.pt")
         line = _refused(tmp_path / f"{name}.pt", capsys, *GRU)
-        assert line == "cannot be read as weights: it has more than 50 levels or 1000000 entries, or contains itself"
+        assert line == "cannot be read as weights: it has more than 50 levels or 100000 entries, or contains itself"
     torch.save(_nested(20), tmp_path / "deep.pt")
     assert list(_printed([str(tmp_path / "deep.pt"), *GRU], capsys)) == [".".join(["in"] * 20) + ".l0"]
 

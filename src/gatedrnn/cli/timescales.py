@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TimeScales:
-    """Show the time scales −1/log φ(b) of a saved model, and draw them with --out.
+    """Show the time scales −1/log φ(b) of a saved model, and plot them with --out.
 
-    Checkpoints of gatedrnn train say what model they are. For other weights (safetensors, or what torch.save wrote)
-    --cell, --forget-gate and, for the LSTM, --tied or --no-tied say it.
+    Checkpoints of gatedrnn train name their model. Other weights (safetensors, or what torch.save wrote) need --cell,
+    --forget-gate and, for the LSTM, --tied or --no-tied.
     """
 
     checkpoint: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="CHECKPOINT")]
@@ -34,11 +34,11 @@ class TimeScales:
     cell: str | None = None
     """lstm, gru, janet, ugrnn, minimal_rnn, fastgrnn or mgu."""
     tied: bool | None = None
-    """LSTM: --tied, the input gate is 1−f, or --no-tied."""
+    """LSTM: whether the input gate is 1−f."""
     forget_gate: str | None = None
     """sigmoid, softsign, fast, iterated_fast, polynomial or refine."""
     out: Path | None = None
-    """Folder for timescales.json and the drawing; made if it does not exist."""
+    """Folder for timescales.json and the plot; made if it does not exist."""
 
     def run(self) -> None:
         """Print a table, and write the drawing if there is a folder for it."""
@@ -94,7 +94,7 @@ class TimeScales:
             options["--tied or --no-tied"] = None if self.tied is None else str(self.tied)
         missing = [option for option, value in options.items() if value is None]
         if missing:
-            raise Failure(f"{path} does not say what model it belongs to; missing: {', '.join(missing)}")
+            raise Failure(f"{path} does not name its model; missing: {', '.join(missing)}")
         Model(cell=self.cell or "", tied=self.tied, forget_gate=self.forget_gate).check()
 
     def _write(self, out: Path, scales: dict[str, Tensor], spreads: dict[str, Any]) -> None:
@@ -105,7 +105,7 @@ class TimeScales:
         write_json(out / "timescales.json", {"checkpoint": str(self.checkpoint), "layers": values})
         for kind, content in _drawn(scales).items():
             write(out / f"timescales.{kind}", content)
-        print(f"timescales.json and the drawing are in {out}")
+        print(f"timescales.json and the plot are in {out}")
 
 
 def weights_file(path: Path) -> Path:

@@ -61,5 +61,5 @@ class Train:
     job: tyro.conf.OmitSubcommandPrefixes[tyro.conf.OmitArgPrefixes[_JOBS]]
 
     def run(self) -> None:
-        """Train, say how it goes, and where the record is."""
+        """Train, show the progress, and say where the record is."""
         self.job.run()

@@ -28,7 +28,7 @@ def check_known(option: str, value: str, known: Iterable[str]) -> None:
 
 def _is_a(value: Any, kind: Any) -> bool:
     if get_origin(kind) is tuple:  # of any length
-        return isinstance(value, tuple) and all(_is_a(item, get_args(kind)[0]) for item in value)
+        return isinstance(value, tuple | list) and all(_is_a(item, get_args(kind)[0]) for item in value)
     if kind in (int, float):
         return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
     return isinstance(value, kind)

@@ -16,7 +16,7 @@ from gatedrnn import layers
 
 # Of dictionaries in dictionaries: what goes beyond is no file of weights, or one that contains itself.
 _MOST_LEVELS = 50
-_MOST_ENTRIES = 1_000_000
+_MOST_ENTRIES = 100_000
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

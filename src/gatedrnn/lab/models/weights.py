@@ -82,7 +82,7 @@ def load_layer(path: Path) -> tuple[RecurrentLayer, Model]:
 def _read(path: Path) -> tuple[dict[str, Any], Model, RecurrentLayer, dict[str, Tensor]]:
     note = read_note(path)
     if note is None:
-        raise ValueError(f"{path} does not say what model it belongs to")
+        raise ValueError(f"{path} does not name its model")
     try:
         model = Model(**note["model"])
         model.check()
