@@ -74,7 +74,7 @@ def test_the_demo_ends_with_the_page_and_a_sentence(tmp_path: Path, capsys: pyte
         assert sentence.startswith(f"After 4 updates on sequences of {length} steps the fast gate has an MSE of ")
         assert sentence.endswith(": the effect did not show in these runs.")
         # The second time, the runs are found complete.
-        assert ("2 of 2 runs were complete before" in printed.err) == bool(attempt)
+        assert ("2 of 2 runs are already complete" in printed.err) == bool(attempt)
 
 
 @pytest.mark.usefixtures("small")

@@ -32,7 +32,7 @@ SMOKE = ["sweep", "fig:adding_mse", "--budget", "smoke", "--jobs", "1"]
         (["fig:copy_loss", "--models", ","], "--models must be some of softsign,"),
         (["fig:copy_loss", "--seeds", "7"], "--seeds must be some of 0,1,2,3,4, got '7'"),
         (["fig:copy_loss", "--seeds", "x"], "--seeds must be some of 0,1,2,3,4, got 'x'"),
-        (["fig:copy_loss", "--seeds", "4", "--models", "NRU"], "--seeds 4 leaves no run of --models NRU"),
+        (["fig:copy_loss", "--seeds", "4", "--models", "NRU"], "no run of --models NRU has one of --seeds 4"),
         (["fig:copy_loss", "--jobs", "0"], "--jobs must be at least 1 and at most the "),
         (["fig:copy_loss", "--jobs", "100000"], "--jobs must be at least 1 and at most the "),
     ],
@@ -65,16 +65,16 @@ def test_a_sweep_lists_its_failures_and_the_same_command_tries_them_again(
     assert cli.main(command) == 1
     printed = capsys.readouterr()
     assert printed.out == f"2 runs: 1 finished, 1 failed; the records are in {tmp_path}\n"
-    assert "1/2  adding/smoke/NRU/seed0: begins" in printed.err
+    assert "1/2  adding/smoke/NRU/seed0: started" in printed.err
     assert "2/2  adding/smoke/NRU/seed0: finished after 4 updates, mse" in printed.err
     assert f"failed: adding/smoke/fast/seed0: {options} is damaged" in printed.err
-    assert printed.err.endswith("gatedrnn: 1 of 2 runs failed; the same command tries these again\n")
+    assert printed.err.endswith("gatedrnn: 1 of 2 runs failed; run the same command to try them again\n")
 
     options.unlink()
     assert cli.main(command) == 0
     printed = capsys.readouterr()
-    assert printed.out == f"2 runs: 2 finished (1 complete before); the records are in {tmp_path}\n"
-    assert printed.err.startswith("1 of 2 runs were complete before\n")
+    assert printed.out == f"2 runs: 2 finished (1 already complete); the records are in {tmp_path}\n"
+    assert printed.err.startswith("1 of 2 runs are already complete\n")
     assert (tmp_path / "adding/smoke/fast/seed0/record.json").exists()
 
 
@@ -96,7 +96,7 @@ def test_ctrl_c_stops_cleanly(tmp_path: Path) -> None:
         _, errors = sweep.communicate(timeout=60)
     assert sweep.returncode == 130
     assert "Traceback" not in errors
-    assert "stopped: 3 runs: 1 running, 2 waiting; the same command goes on" in errors
+    assert "stopped: 3 runs: 1 running, 2 waiting; run the same command to resume" in errors
     with open(run / ".lock") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # nobody trains there any more
     assert not (run / "record.json").exists()
@@ -114,7 +114,7 @@ def test_without_a_terminal_there_is_a_line_every_half_minute(tmp_path: Path, mo
             changed(run)
             now += 20.0
     assert stream.getvalue().splitlines() == [
-        "0/1  copy/smoke/fast/seed0: begins, 1 thread",
+        "0/1  copy/smoke/fast/seed0: started, 1 thread",
         "0/1  copy/smoke/fast/seed0: update 2/4, accuracy 0.125  7.5 updates/s  (about 0:00:40 left)",
     ]
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import warnings
 from pathlib import Path
 
 import pytest
+import safetensors
 import safetensors.torch
 import torch
 
@@ -101,14 +103,14 @@ def test_every_cell_with_a_forget_gate(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "does not say what model it belongs to; missing: --cell, --forget-gate"),
+        ([], "does not name its model; missing: --cell, --forget-gate"),
         (["--cell", "lstm", "--forget-gate", "fast"], "missing: --tied or --no-tied"),
         (["--cell", "gru"], "missing: --forget-gate"),
         (["--cell", "elman", "--forget-gate", "fast"], "cell must be one of lstm, gru"),
         (["--cell", "nru", "--forget-gate", "fast"], "forget_gate is for lstm"),
         (
             ["--cell", "lstm", "--tied", "--forget-gate", "fast"],
-            "not the sizes of a tied lstm with the gate fast: bias_hh_l0 (24,)",
+            "not the weights of a tied lstm with the gate fast (weight_hh_l0 would be (24, 8), not (24, 6)): bias_hh_l0 (24,)",
         ),
         (["--cell", "mgu", "--forget-gate", "refine"], "no weights of a layer with the cell mgu and the gate refine"),
     ],
@@ -140,6 +142,153 @@ def test_a_file_that_would_run_code_is_refused(tmp_path: Path, capsys: pytest.Ca
     assert cli.main(["timescales", str(tmp_path / "w.pt"), "--cell", "gru", "--forget-gate", "fast"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert not (tmp_path / "harm").exists()
+
+
+def _refused(path: Path, capsys: pytest.CaptureFixture[str], *options: str) -> str:
+    """The one line that says why."""
+    assert cli.main(["timescales", str(path), *options]) == 2
+    printed = capsys.readouterr()
+    assert printed.out == "" and printed.err.count("\n") == 1
+    return printed.err.removeprefix(f"gatedrnn: {path}").strip()
+
+
+GRU = ("--cell", "gru", "--forget-gate", "fast")
+
+
+def test_torchs_advice_to_load_it_anyway_is_not_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.save({"weight_ih_l0": torch.nn.Linear(1, 1)}, tmp_path / "module.pt")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that torch.jit is deprecated
+        torch.jit.script(torch.nn.Linear(1, 1)).save(tmp_path / "script.pt")
+    (tmp_path / "cut.pt").write_bytes((tmp_path / "module.pt").read_bytes()[:-50])
+    (tmp_path / "empty.pt").write_bytes(b"")
+    (tmp_path / "pickle.pt").write_bytes(b"\x80\x04K\x01.")
+    for name in ("module.pt", "script.pt", "cut.pt", "empty.pt", "pickle.pt"):
+        line = _refused(tmp_path / name, capsys, *GRU)
+        assert line.startswith("cannot be read as weights: ") and len(line) < 300
+        assert "weights_only" not in line and "trust" not in line
+    assert _refused(tmp_path / "module.pt", capsys, *GRU) == (
+        "cannot be read as weights: it holds more than tensors and plain values, or is damaged; nothing in it was run"
+    )
+
+
+def _nested(levels: int) -> dict[str, object]:
+    content: dict[str, object] = gatedrnn.GRU(2, 3, forget_gate="fast").state_dict()
+    for _ in range(levels):
+        content = {"in": content}
+    return content
+
+
+def test_structures_without_an_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    cyclic: dict[str, object] = {}
+    cyclic["itself"] = {"again": cyclic, "and": cyclic}
+    doubled: dict[str, object] = {"w": torch.zeros(1)}
+    for _ in range(40):  # 2⁴⁰ names for one tensor
+        doubled = {"a": doubled, "b": doubled}
+    for name, content in {"cyclic": cyclic, "doubled": doubled, "deep": _nested(200)}.items():
+        torch.save(content, tmp_path / f"{name}.pt")
+        line = _refused(tmp_path / f"{name}.pt", capsys, *GRU)
+        assert line == "cannot be read as weights: it has more than 50 levels or 100000 entries, or contains itself"
+    torch.save(_nested(20), tmp_path / "deep.pt")
+    assert list(_printed([str(tmp_path / "deep.pt"), *GRU], capsys)) == [".".join(["in"] * 20) + ".l0"]
+
+
+def test_a_name_that_two_tensors_have(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.save({"a": {"b": torch.zeros(1)}, "a.b": torch.ones(1)}, tmp_path / "w.pt")
+    assert _refused(tmp_path / "w.pt", capsys, *GRU) == "cannot be read as weights: two tensors have the name a.b"
+
+
+@pytest.mark.parametrize(
+    ("name", "tensor", "reason"),
+    [
+        ("weight_ih_l0", torch.zeros(9), "a weight is a matrix"),
+        ("weight_hh_l0", torch.zeros(()), "a weight is a matrix"),
+        ("weight_hh_l0", torch.zeros(0, 3), "hidden_size"),
+        ("weight_hh_l0", torch.zeros(9, 4), "weight_hh_l0 would be (9, 3), not (9, 4)"),
+        ("weight_hh_l0", torch.zeros(1).expand(3 * 10**6, 10**6), "weight_ih_l0 would be (3000000, 2), not (9, 2)"),
+        ("bias_ih_l0", torch.zeros(9, dtype=torch.int64), "bias_ih_l0 is not an array of floating-point numbers"),
+        ("bias_ih_l0", torch.zeros(9).to_sparse(), "bias_ih_l0 is not an array of floating-point numbers"),
+        ("weight_hh_l1", torch.zeros(9, 3), "weight_ih_l1 is missing"),
+    ],
+)
+def test_weights_that_are_no_weights_of_the_cell(
+    name: str, tensor: torch.Tensor, reason: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.save({**gatedrnn.GRU(2, 3).state_dict(), name: tensor}, tmp_path / "w.pt")
+    line = _refused(tmp_path / "w.pt", capsys, *GRU)
+    assert line.startswith("gatedrnn: these are not the weights of a gru with the gate fast (") and reason in line
+
+
+def test_biases_that_are_not_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    layer = gatedrnn.GRU(2, 3)
+    with torch.no_grad():
+        layer.bias_ih_l0.fill_(float("nan"))
+    torch.save({"a\nb": layer.state_dict()}, tmp_path / "w.pt")
+    line = _refused(tmp_path / "w.pt", capsys, *GRU)
+    assert line == "gatedrnn: the forget biases of 3 of the 3 units of a\\nb.l0 are NaN"
+
+
+def test_infinite_and_vanishing_time_scales(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    layer = gatedrnn.JANET(2, 5, forget_gate="fast", forget_init=gatedrnn.inits.Constant(0.9))
+    with torch.no_grad():
+        layer.bias_hh_l0.zero_()
+        layer.bias_ih_l0[0] = -1e9  # φ is 0
+        layer.bias_ih_l0[3:5] = 1e9  # φ is 1
+    torch.save({"$a$": layer.state_dict(), "b[red]": layer.state_dict()}, tmp_path / "w.pt")
+    options = ["--cell", "janet", "--forget-gate", "fast", "--out", str(tmp_path / "out")]
+    assert cli.main(["timescales", str(tmp_path / "w.pt"), *options]) == 0
+    rows = [row.split() for row in capsys.readouterr().out.splitlines()[1:3]]
+    assert [row[0] for row in rows] == ["$a$.l0", "b[red].l0"]
+    #         units  mean   std  5 %  25 %     50 %     75 %   95 %
+    assert rows[0][1:] == ["5", "inf", "–", rows[0][4], "9.491", "9.491", "inf", "inf"]
+    assert 0 <= float(rows[0][4]) < 9.491
+    written = json.loads((tmp_path / "out/timescales.json").read_text())["layers"]["$a$.l0"]
+    assert (written["units"], written["infinite"]) == (5, 2)
+    assert written["quantiles"]["0.5"] == pytest.approx(9.491, rel=1e-3) and written["quantiles"]["0.95"] is None
+    assert "5 units, 1 zero, 2 infinite" in (tmp_path / "out/timescales.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ("{", "its note about the model is damaged: Expecting"),
+        ("[" * 100_000, "its note about the model is damaged: "),
+        ("[1]", "its note about the model is damaged: it holds no JSON object"),
+        ("{}", "written in version None; this gatedrnn reads version 1"),
+        ({"schema": 2}, "written in version 2; this gatedrnn reads version 1"),
+        ({"input_size": "two"}, "its note about the model is damaged: input_size is 'two'"),
+        ({"input_size": 10**400}, "its note about the model is damaged: input_size is 1000"),
+        ({"last": None}, "its note about the model is damaged: last is None"),
+        ({"input_size": 3}, "its weights are not those of its model: weight_ih_l0 would be (24, 3), not (24, 2)"),
+        ({"model": None}, "its note about the model is damaged: "),
+        ({"model": {"size": 8}}, "its note about the model is damaged: "),
+        ({"model": {"cell": ["lstm"]}}, "its note about the model is damaged: cell must be a text, got ['lstm']"),
+        ({"model": {"hidden_size": "8"}}, "its note about the model is damaged: hidden_size must be a whole number, got '8'"),
+        ({"model": {"hidden_size": True}}, "its note about the model is damaged: hidden_size must be a whole number"),
+        ({"model": {"hidden_size": 10**6}}, "its weights are not those of its model: weight_ih_l0 would be (3000000, 2)"),
+        ({"model": {"cell": "elman"}}, "its note about the model is damaged: cell must be one of lstm,"),
+        ({"model": {"cell": "gru"}}, "its weights are not those of its model: "),
+    ],
+)  # fmt: skip
+def test_damaged_notes(
+    change: str | dict[str, object], reason: str, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = run / "checkpoints/00000002/weights.safetensors"
+    with safetensors.safe_open(path, framework="pt") as file:
+        note = json.loads(file.metadata()["gatedrnn"])
+    text = change if isinstance(change, str) else json.dumps({**note, **change})
+    changed = tmp_path / "weights.safetensors"
+    safetensors.torch.save_file(safetensors.torch.load_file(path), changed, {"gatedrnn": text})
+    assert _refused(changed, capsys).removeprefix(": ").startswith(reason)
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", "[" * 100_000, '{"schema": 1, "kind": "gatedrnn run"}'])
+def test_damaged_options_of_a_run(content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "options.json").write_text(content)
+    _refused(tmp_path, capsys)
 
 
 def test_options_that_contradict_the_checkpoint(run: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,15 +14,15 @@ from gatedrnn.cli.failure import Failure
 class Bench:
     """Time the CPU engine beside its peers. No speed is given for a result that is wrong.
 
-    Close everything else first: what runs beside it is timed too.
+    Close other programs first: they would slow it down.
     """
 
     out: Path
     """Folder for bench.json, bench.md and the plot; made if it does not exist."""
     suite: Literal["bars", "paper", "sweep", "quick"] = "bars"
-    """bars: what the engine is held to; paper: the paper's shapes; sweep: over T, B and H; quick: seconds."""
+    """bars: the engine's targets; paper: the paper's shapes; sweep: over T, B and H; quick: seconds."""
     rounds: int = 7
-    """How often each contestant takes its turn."""
+    """How often each contestant is timed."""
     shapes: str | None = None
     """For --suite paper, separated by commas: adding, copy, psmnist, psmnist_small, ptb, speech. (default: all)"""
 

@@ -27,7 +27,7 @@ _MOST_CORES = 2  # one for each gate: more threads would not help a layer this s
 class Demo:
     """Show what the library is about: the theory's figures, and two gates that learn to remember, in three minutes.
 
-    The same command continues the training if it was interrupted.
+    If it is interrupted, the same command resumes it.
     """
 
     out: Path
@@ -96,11 +96,11 @@ def _train(budget: Budget, out: Path) -> dict[str, list[dict[str, Any]]]:
     except (ValueError, OSError) as wrong:
         raise Failure(str(wrong)) from wrong
     except KeyboardInterrupt:
-        print("stopped; the same command goes on", file=sys.stderr)
+        print("stopped; run the same command to resume", file=sys.stderr)
         raise
     for run in sweep.runs:
         if run.state == "failed":
-            raise Failure(f"{run.name} failed: {run.reason}; the same command tries it again", code=1)
+            raise Failure(f"{run.name} failed: {run.reason}; run the same command to try again", code=1)
     return {run.model_name: read_run(out / run.folder).metrics for run in runs}
 
 

@@ -21,6 +21,15 @@ def in_plain_letters(text: str) -> str:
     return "".join(character if character.isascii() else _plain(character) for character in text)
 
 
+def printable(text: str) -> str:
+    """The text in one line that leaves the terminal as it is: control characters from a file's name or content are
+    written as Python would."""
+    return "".join(
+        character if character.isprintable() else character.encode("unicode_escape", "backslashreplace").decode()
+        for character in text
+    )
+
+
 def encodable(text: str, encoding: str) -> str:
     """The text if the encoding has its characters; otherwise in plain letters."""
     try:

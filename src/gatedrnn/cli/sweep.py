@@ -20,14 +20,14 @@ from gatedrnn.lab.experiments.sweep import cores_here
 
 @dataclass(frozen=True)
 class Sweep:
-    """Make the runs of a table or figure of the paper: gatedrnn sweep fig:adding_mse --out DIR.
+    """Train all models of a table or figure of the paper: gatedrnn sweep fig:adding_mse --out DIR.
 
-    The same command skips what is complete and continues what was begun. Ctrl-C stops it at any time. Items that show
-    the same runs share them.
+    Ctrl-C stops it at any time; the same command skips the complete runs and resumes the others. Items that show the
+    same runs share them.
     """
 
     label: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="LABEL")]
-    """The paper's label, such as fig:adding_mse; an unknown one is answered with the list."""
+    """The paper's label, such as fig:adding_mse; for an unknown one all are listed."""
     out: Path
     """Folder for the runs; made if it does not exist."""
     budget: str = "desk"
@@ -44,7 +44,7 @@ class Sweep:
     """Only the first epochs of each run; a later sweep without this option extends the runs. (default: all)"""
 
     def run(self) -> None:
-        """Make the runs, say how they go, and list those that failed."""
+        """Train, show the progress, and list the runs that failed."""
         runs = self._chosen()
         try:
             pool = Pool(runs, self.out, cores_here() if self.jobs is None else self.jobs)
@@ -57,7 +57,7 @@ class Sweep:
         except OSError as wrong:
             raise Failure(f"cannot write to {self.out}: {wrong}") from wrong
         except KeyboardInterrupt:
-            print(f"stopped: {summary(pool)}; the same command goes on", file=sys.stderr)
+            print(f"stopped: {summary(pool)}; run the same command to resume", file=sys.stderr)
             raise
         print(f"{summary(pool)}; the records are in {self.out}")
         failed = [run for run in pool.runs if run.state == "failed"]
@@ -65,7 +65,9 @@ class Sweep:
             log = f" (see {run.log})" if run.log.exists() else ""
             print(f"failed: {run.name}: {run.reason}{log}", file=sys.stderr)
         if failed:
-            raise Failure(f"{len(failed)} of {len(pool.runs)} runs failed; the same command tries these again", code=1)
+            raise Failure(
+                f"{len(failed)} of {len(pool.runs)} runs failed; run the same command to try them again", code=1
+            )
 
     def _chosen(self) -> list[DeclaredRun]:
         experiment = EXPERIMENTS.get(self.label)
@@ -83,7 +85,7 @@ class Sweep:
         tasks = _listed("--tasks", self.tasks, dict.fromkeys(run.run.task.name for run in every))
         chosen = experiment.runs(budget, models, None if seeds is None else [int(seed) for seed in seeds], tasks)
         if not chosen:
-            raise Failure(f"--seeds {self.seeds} leaves no run of --models {self.models}")
+            raise Failure(f"no run of --models {self.models} has one of --seeds {self.seeds}")
         return chosen if self.epochs is None else [self._shortened(declared) for declared in chosen]
 
     def _shortened(self, declared: DeclaredRun) -> DeclaredRun:

@@ -1,4 +1,4 @@
-"""How a sweep goes: a line for each run that has ended, bars for those that run; plain lines without a terminal."""
+"""The progress of a sweep: a line for each run that ended, bars for those that run; without a terminal plain lines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def shown(sweep: Sweep, console: Console | None = None) -> Iterator[Callable[[Ru
     console = console or Console(stderr=True)
     before = sum(run.before for run in sweep.runs)
     if before:
-        _print(console, f"{before} of {len(sweep.runs)} runs were complete before")
+        _print(console, f"{before} of {len(sweep.runs)} runs are already complete")
     if console.is_terminal:
         with _bars(sweep, console) as changed:
             yield changed
@@ -46,7 +46,7 @@ def summary(sweep: Sweep) -> str:
         counts[run.state] = counts.get(run.state, 0) + 1
     parts = [f"{counts[state]} {words}" for state, words in _WORDS.items() if state in counts]
     before = sum(run.before for run in sweep.runs)
-    return f"{len(sweep.runs)} runs: {', '.join(parts)}" + (f" ({before} complete before)" if before else "")
+    return f"{len(sweep.runs)} runs: {', '.join(parts)}" + (f" ({before} already complete)" if before else "")
 
 
 def _lines(sweep: Sweep, console: Console) -> Callable[[RunState], None]:
@@ -105,7 +105,7 @@ def _count(sweep: Sweep) -> str:
 def _line(run: RunState) -> str:
     if run.state == "running":
         threads = f"{run.threads} thread" + ("s" if run.threads > 1 else "")
-        return f"{run.name}: begins, {threads}"
+        return f"{run.name}: started, {threads}"
     if run.state == "failed":
         return f"{run.name}: failed: {run.reason}"
     at = f"at update {run.diverged_at}" if run.state == "diverged" else f"after {run.update} updates"

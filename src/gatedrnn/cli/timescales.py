@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,19 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from gatedrnn.cli.failure import Failure
+from gatedrnn.cli.streams import printable
 
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from gatedrnn.lab.models import ModelOptions
+
 
 @dataclass(frozen=True)
 class TimeScales:
-    """Show the time scales −1/log φ(b) of a saved model, and draw them with --out.
+    """Show the time scales −1/log φ(b) of a saved model, and plot them with --out.
 
-    Checkpoints of gatedrnn train say what model they are. For other weights (safetensors, or what torch.save wrote)
-    --cell, --forget-gate and, for the LSTM, --tied or --no-tied say it.
+    Checkpoints of gatedrnn train name their model. Other weights (safetensors, or what torch.save wrote) need --cell,
+    --forget-gate and, for the LSTM, --tied or --no-tied.
     """
 
     checkpoint: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="CHECKPOINT")]
@@ -29,11 +34,11 @@ class TimeScales:
     cell: str | None = None
     """lstm, gru, janet, ugrnn, minimal_rnn, fastgrnn or mgu."""
     tied: bool | None = None
-    """LSTM: --tied, the input gate is 1−f, or --no-tied."""
+    """LSTM: whether the input gate is 1−f."""
     forget_gate: str | None = None
     """sigmoid, softsign, fast, iterated_fast, polynomial or refine."""
     out: Path | None = None
-    """Folder for timescales.json and the drawing; made if it does not exist."""
+    """Folder for timescales.json and the plot; made if it does not exist."""
 
     def run(self) -> None:
         """Print a table, and write the drawing if there is a folder for it."""
@@ -41,12 +46,18 @@ class TimeScales:
 
         try:
             scales = self._scales()
-            spreads = {key: {"units": len(values), **spread(values)} for key, values in scales.items()}
+            for key, values in scales.items():
+                if wrong := int(values.isnan().sum()):
+                    raise ValueError(f"the forget biases of {wrong} of the {len(values)} units of {key} are NaN")
+            spreads = {
+                key: {"units": len(values), "infinite": int(values.isinf().sum()), **spread(values)}
+                for key, values in scales.items()
+            }
             Console().print(_table(spreads))
             if self.out is not None:
                 self._write(self.out, scales, spreads)
-        except (ValueError, OSError) as wrong:
-            raise Failure(str(wrong)) from wrong
+        except (ValueError, OSError) as why:
+            raise Failure(str(why)) from why
 
     def _scales(self) -> dict[str, Tensor]:
         """By the name of the layer: l0, l0_reverse, encoder.l0, …"""
@@ -56,9 +67,9 @@ class TimeScales:
         path = weights_file(self.checkpoint)
         note = read_note(path) if path.suffix == ".safetensors" else None
         if note is not None:
-            self._check_against(note["model"], path)
-            layers = load(path)[0].layers
-            return {prefix + key: v for prefix, layer in layers.items() for key, v in time_scales(layer).items()}
+            network, model = load(path)
+            self._check_against(model, path)
+            return {p + key: v for p, layer in network.layers.items() for key, v in time_scales(layer).items()}
         self._check_given(path)
         assert self.cell is not None
         assert self.forget_gate is not None
@@ -69,9 +80,9 @@ class TimeScales:
             for key, values in time_scales(layer).items()
         }
 
-    def _check_against(self, model: dict[str, Any], path: Path) -> None:
+    def _check_against(self, model: ModelOptions, path: Path) -> None:
         for option in ("cell", "tied", "forget_gate"):
-            asked, there = getattr(self, option), model[option]
+            asked, there = getattr(self, option), getattr(model, option, None)
             if asked is not None and asked != there:
                 raise Failure(f"--{option.replace('_', '-')} is {asked}, but {path} says {there}")
 
@@ -83,7 +94,7 @@ class TimeScales:
             options["--tied or --no-tied"] = None if self.tied is None else str(self.tied)
         missing = [option for option, value in options.items() if value is None]
         if missing:
-            raise Failure(f"{path} does not say what model it belongs to; missing: {', '.join(missing)}")
+            raise Failure(f"{path} does not name its model; missing: {', '.join(missing)}")
         Model(cell=self.cell or "", tied=self.tied, forget_gate=self.forget_gate).check()
 
     def _write(self, out: Path, scales: dict[str, Tensor], spreads: dict[str, Any]) -> None:
@@ -94,23 +105,34 @@ class TimeScales:
         write_json(out / "timescales.json", {"checkpoint": str(self.checkpoint), "layers": values})
         for kind, content in _drawn(scales).items():
             write(out / f"timescales.{kind}", content)
-        print(f"timescales.json and the drawing are in {out}")
+        print(f"timescales.json and the plot are in {out}")
 
 
 def weights_file(path: Path) -> Path:
     """The file itself, or the weights of a checkpoint, or of the last whole checkpoint of a run."""
-    from gatedrnn.lab.records import CHECKPOINTS, read_run, whole_checkpoints
+    from gatedrnn.lab.records import (
+        CHECKPOINTS,
+        OPTIONS_FILE,
+        RUN_KIND,
+        check_schema,
+        read_json,
+        whole_checkpoints,
+    )
 
     if path.is_file():
         return path
     if (path / "weights.safetensors").is_file():
         return path / "weights.safetensors"
-    if not (path / "options.json").is_file():
+    if not (path / OPTIONS_FILE).is_file():
         raise ValueError(f"{path} is neither a file nor the folder of a run or checkpoint")
-    options = read_run(path).options
-    whole, damaged = whole_checkpoints(path, [options["key"], *options.get("extends", [])])
+    options = read_json(path / OPTIONS_FILE)
+    check_schema(options, RUN_KIND, path / OPTIONS_FILE)
+    extends = options.get("extends", [])
+    if not isinstance(options.get("key"), str) or not isinstance(extends, list):
+        raise ValueError(f"{path / OPTIONS_FILE} is damaged: it has no key")
+    whole, damaged = whole_checkpoints(path, [options["key"], *extends])
     for folder, wrong in damaged.items():
-        text = f"skipped checkpoint {folder.name}: {wrong}"
+        text = f"skipped: checkpoint {folder.name} is damaged ({wrong})"
         Console(stderr=True).print(text, highlight=False, markup=False, soft_wrap=True)
     if not whole:
         raise ValueError(f"{path} has no checkpoint yet")
@@ -121,10 +143,11 @@ def _table(spreads: dict[str, dict[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     levels = list(next(iter(spreads.values()))["quantiles"])
     for column in ("layer", "units", "mean", "std", *(f"{float(level):.0%}" for level in levels)):
-        table.add_column(column, justify="left" if column == "layer" else "right")
+        table.add_column(column, justify="left" if column == "layer" else "right", overflow="fold")
     for key, found in spreads.items():
         numbers = [found["mean"], found["std"], *found["quantiles"].values()]
-        table.add_row(key, str(found["units"]), *(f"{number:.4g}" for number in numbers))
+        shown = ("–" if math.isnan(number) else f"{number:.4g}" for number in numbers)
+        table.add_row(Text(printable(key)), str(found["units"]), *shown)
     return table
 
 
@@ -134,22 +157,29 @@ def _drawn(scales: dict[str, Tensor]) -> dict[str, bytes]:
 
     def draw() -> Any:
         figure, axes = new_figure(len(scales), 1, (7.0, 1.2 + 2.0 * len(scales)))
-        finite = [values[values.isfinite()].double() for values in scales.values()]
-        low = min((float(v.min()) for v in finite if len(v)), default=1.0) / 1.2
-        high = max((float(v.max()) for v in finite if len(v)), default=10.0) * 1.2
-        bins = [low * (high / low) ** (i / 40) for i in range(41)]
+        # A logarithmic axis has no place for 0 and for infinity.
+        finite = [values[values.isfinite() & (values > 0)].double() for values in scales.values()]
+        logs = [math.log10(value) for values in finite for value in values.tolist()]
+        low, high = min(logs, default=0.0) - 0.1, max(logs, default=1.0) + 0.1
+        bins = [10 ** (low + (high - low) * i / 40) for i in range(41)]
         for ax, key, values in zip(axes, scales, finite, strict=True):
-            infinite = len(scales[key]) - len(values)
+            others = {name: int((scales[key] == end).sum()) for name, end in (("zero", 0.0), ("infinite", math.inf))}
+            more = "".join(f", {count} {name}" for name, count in others.items() if count)
             ax.hist(values.tolist(), bins=bins, color="#C1121F", alpha=0.85)
             if len(values):
                 q25, q50, q75 = values.quantile(values.new_tensor([0.25, 0.5, 0.75])).tolist()
                 ax.axvspan(q25, q75, color="#E4E4E4", zorder=0)
                 ax.axvline(q50, color="#333333", linestyle="--")
             ax.set_xscale("log")
-            ax.set_xlim(low, high)
+            ax.set_xlim(bins[0], bins[-1])
             ax.set_ylabel("units")
-            ax.set_title(f"{key}: {len(scales[key])} units" + (f", {infinite} beyond all bounds" if infinite else ""))
+            ax.set_title(_literal(f"{printable(key)}: {len(scales[key])} units{more}"))
         axes[-1].set_xlabel("time scale −1/log φ(b), in steps; dashed: median, grey: middle half")
         return figure
 
     return render(draw)
+
+
+def _literal(text: str) -> str:
+    """matplotlib would take what stands between two dollars for mathematics."""
+    return text.replace("$", r"\$")

@@ -51,10 +51,10 @@ def _subcommand(name: str, task: type[Task]) -> Any:
 
 def train_verb(tasks: Mapping[str, type[Task]]) -> type[Any]:
     """The verb for these tasks. For each its own Annotated type, and the union of them: tyro's form of subcommands."""
-    kinds: list[Any] = [Annotated[Job[task], tyro.conf.subcommand(name)] for name, task in tasks.items()]  # type: ignore[valid-type]
+    kinds: list[Any] = [_subcommand(name, task) for name, task in tasks.items()]
     jobs: Any = functools.reduce(operator.or_, kinds)
     short, plain = cast(Any, tyro.conf.OmitSubcommandPrefixes), cast(Any, tyro.conf.OmitArgPrefixes)
-    about = """Train one model on a task: gatedrnn train adding --out DIR. Resumes what was begun.
+    about = """Train one model on a task: gatedrnn train adding --out DIR. The same command resumes it.
 
     A task of your own is a Python file: gatedrnn train my_task.py --out DIR.
     """

@@ -44,12 +44,13 @@ def shown(run: Run, console: Console | None = None) -> Iterator[ProgressFunction
 
 def summary(record: dict[str, Any], out: Path) -> str:
     """How the run ended, in one line."""
-    metric, final = record["metric"], record["final"]
+    metric, final, count = record["metric"], record["final"], record["updates"]
+    updates = f"{count} update" + ("" if count == 1 else "s")
     how = {
-        "finished": f"finished after {record['updates']} updates",
-        "target_reached": f"target reached after {record['updates']} updates",
-        "stopped_early": f"stopped early after {record['updates']} updates",
-        "budget_spent": f"budget spent after {record['updates']} updates",
+        "finished": f"finished after {updates}",
+        "target_reached": f"target reached after {updates}",
+        "stopped_early": f"stopped early after {updates}",
+        "budget_spent": f"time budget spent after {updates}",
         "diverged": f"diverged at update {record['diverged_at']}",
     }[record["outcome"]]
     value = "not finite" if final[metric] is None else f"{final[metric]:.4g}"

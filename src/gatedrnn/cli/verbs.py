@@ -20,6 +20,7 @@ from gatedrnn.cli.list import List
 from gatedrnn.cli.own_task import is_file, load_task
 from gatedrnn.cli.parsing import Commands, parse
 from gatedrnn.cli.report import Report
+from gatedrnn.cli.streams import printable
 from gatedrnn.cli.sweep import Sweep
 from gatedrnn.cli.theory import Theory
 from gatedrnn.cli.timescales import TimeScales
@@ -66,6 +67,6 @@ def dispatch(arguments: Sequence[str] | None) -> int:
         commands = Commands("command", {name: of_train if name == "train" else None for name in verbs})
         parse(union, written, commands).run()
     except Failure as failure:
-        print(f"gatedrnn: {failure}", file=sys.stderr)
+        print(f"gatedrnn: {printable(str(failure))}", file=sys.stderr)
         return failure.code
     return 0

@@ -143,6 +143,12 @@ def test_spread_of_known_values() -> None:
     assert found["quantiles"] == pytest.approx({"0.05": 0.2, "0.25": 1.0, "0.5": 2.0, "0.75": 3.0, "0.95": 3.8})
 
 
+def test_spread_of_infinite_values() -> None:
+    found = spread(torch.tensor([1.0, 2.0, 3.0, float("inf"), float("inf")]))
+    assert found["mean"] == float("inf")
+    assert found["quantiles"] == {"0.05": 1.2, "0.25": 2.0, "0.5": 3.0, "0.75": float("inf"), "0.95": float("inf")}
+
+
 def test_spreads_of_a_layer() -> None:
     network = _built(Model(hidden_size=H, num_layers=2))
     scale = float(-1 / torch.log(torch.sigmoid(torch.ones((), dtype=torch.float64))))

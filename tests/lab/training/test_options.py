@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -20,6 +21,10 @@ def test_the_defaults_are_the_papers() -> None:
 @pytest.mark.parametrize("schedule", [name for name in SCHEDULES if name != "steps"])
 def test_what_can_be(optimizer: str, schedule: str) -> None:
     Training(optimizer=optimizer, schedule=schedule).check()
+
+
+def test_lists_and_numpys_numbers_are_as_good() -> None:
+    Training(schedule="steps", decay_at=[5], updates=np.int64(10), lr=np.float32(1e-3)).check()  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -50,6 +55,10 @@ def test_what_can_be(optimizer: str, schedule: str) -> None:
         ({"patience": 3}, "patience is for the schedule plateau, not for constant, got 3"),
         ({"schedule": "steps"}, "decay_at must name updates or epochs from 1 on, got \\[\\]"),
         ({"schedule": "steps", "decay_at": (5, 0)}, "decay_at must name updates or epochs from 1 on, got \\[5, 0\\]"),
+        ({"lr": "1e-3"}, "lr must be a number, got '1e-3'"),
+        ({"updates": 10.5}, "updates must be a whole number or None, got 10.5"),
+        ({"decay_at": (1, "2")}, "decay_at must be a list, each a whole number, or None, got \\(1, '2'\\)"),
+        ({"tensorboard": "yes"}, "tensorboard must be true or false, got 'yes'"),
         ({"target": float("inf")}, "target must be a finite number, got inf"),
         ({"budget_seconds": 0.0}, "budget_seconds must be a positive number, got 0.0"),
         ({"seed": -1}, "seed must be at least 0"),

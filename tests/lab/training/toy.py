@@ -114,9 +114,9 @@ class Penalised(Model):
 
     kind = "penalised"
 
-    def build(self, sizes: Sizes) -> LayerAndHead:
-        plain = super().build(sizes)
-        network = PenalisedNetwork(plain.layer, sizes, None)
+    def build(self, sizes: Sizes, device: torch.device | str | None = None) -> LayerAndHead:
+        plain = super().build(sizes, device)
+        network = PenalisedNetwork(plain.layer, sizes, None, device)
         network.head = plain.head
         return network
 

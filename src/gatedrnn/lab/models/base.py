@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
 from gatedrnn.layers import RecurrentLayer
@@ -86,5 +87,5 @@ class ModelOptions(ABC):
         """Raise ValueError that begins with the option's name and says what is allowed."""
 
     @abstractmethod
-    def build(self, sizes: Sizes) -> Network:
+    def build(self, sizes: Sizes, device: torch.device | str | None = None) -> Network:
         """The network with freshly drawn parameters; torch's generator is what they are drawn from."""

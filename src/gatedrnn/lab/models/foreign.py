@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from gatedrnn import layers
+
+_Module = TypeVar("_Module", bound=nn.Module)
+# Of dictionaries in dictionaries: what goes beyond is no file of weights, or one that contains itself.
+_MOST_LEVELS = 50
+_MOST_ENTRIES = 100_000
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -23,10 +28,17 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
-        content = torch.load(path, map_location="cpu", weights_only=True)
-    except (SafetensorError, pickle.UnpicklingError, RuntimeError, EOFError) as wrong:
-        raise ValueError(f"{path} cannot be read as weights: {str(wrong).splitlines()[0]}") from None
-    return dict(_flat(content, ""))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about the kind of file; the error below says what matters
+            content = torch.load(path, map_location="cpu", weights_only=True)
+    except OSError:
+        raise
+    except Exception as wrong:  # there is nothing that a damaged file could not make a reader raise
+        raise ValueError(f"{path} cannot be read as weights: {_reason(wrong)}") from None
+    try:
+        return _named(content)
+    except ValueError as wrong:
+        raise ValueError(f"{path} cannot be read as weights: {wrong}") from None
 
 
 def layers_in(
@@ -37,44 +49,64 @@ def layers_in(
     Raises ValueError if there is none, or if the sizes are not those of such a cell.
     """
     pattern = _layer(cell, tied, forget_gate, 1, 1)
-    wanted = [name for name in pattern.state_dict() if not name.startswith(("bias", "b_"))]
+    shapes = {name: tensor.shape for name, tensor in pattern.state_dict().items()}
+    wanted = [name for name in shapes if not name.startswith(("bias", "b_"))]
     first, recurrent = wanted[0], f"{pattern.cell.recurrent_weights()[0]}_l0"
     found = {}
     for prefix in [name.removesuffix(first) for name in tensors if name.endswith(first)]:
         if (prefix and not prefix.endswith(".")) or not all(prefix + name in tensors for name in wanted):
             continue
         own = {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
-        input_size = own[first].shape[1]
-        hidden_size = own[recurrent].shape[0] // pattern.state_dict()[recurrent].shape[0]
-        layer = _matching(own, cell, tied, forget_gate, input_size, hidden_size)
+        own = {name: tensor for name, tensor in own.items() if "." not in name}
+        try:
+            if own[first].dim() != 2 or own[recurrent].dim() != 2:
+                raise ValueError("a weight is a matrix")
+            hidden_size = own[recurrent].shape[0] // shapes[recurrent][0]
+            options = _options(own, cell)
+            layer = filled(_layer(cell, tied, forget_gate, own[first].shape[1], hidden_size, **options), own)
+        except ValueError as wrong:
+            kind = "" if cell != "lstm" else "tied " if tied else "untied "
+            sizes = ", ".join(f"{name} {tuple(own[name].shape)}" for name in sorted(own) if name.endswith("_l0"))
+            raise ValueError(
+                f"these are not the weights of a {kind}{cell} with the gate {forget_gate} ({wrong}): {sizes}"
+            ) from None
         found[prefix.removesuffix(".")] = layer
     if not found:
         raise ValueError(f"no weights of a layer with the cell {cell} and the gate {forget_gate}: {', '.join(wanted)}")
     return found
 
 
-def _matching(
-    own: dict[str, Tensor], cell: str, tied: bool | None, forget_gate: str, input_size: int, hidden_size: int
-) -> layers.RecurrentLayer:
-    recurrent = {name for name in own if "." not in name}
+def filled(module: _Module, tensors: Mapping[str, Tensor]) -> _Module:
+    """The module, which was made on the meta device, with the tensors of its parameters' names; others are left out.
+
+    Raises ValueError for one that is missing, of another shape, or not of numbers. Nothing is allocated before: a small
+    file can claim any size.
+    """
+    own = {}
+    for name, parameter in module.state_dict().items():
+        if name not in tensors:
+            raise ValueError(f"{name} is missing")
+        tensor = own[name] = tensors[name]
+        if tensor.shape != parameter.shape:
+            raise ValueError(f"{name} would be {tuple(parameter.shape)}, not {tuple(tensor.shape)}")
+        if not (tensor.is_floating_point() and tensor.layout == torch.strided and tensor.device.type == "cpu"):
+            raise ValueError(f"{name} is not an array of floating-point numbers")
+    module.load_state_dict(own, assign=True)
+    return module
+
+
+def _options(own: Mapping[str, Tensor], cell: str) -> dict[str, Any]:
     depth = 1
-    while any(name.endswith(f"_l{depth}") for name in recurrent):
+    while any(name.endswith(f"_l{depth}") for name in own):
         depth += 1
     options: dict[str, Any] = {
         "num_layers": depth,
-        "bidirectional": any(name.endswith("_l0_reverse") for name in recurrent),
-        "bias": any(name.startswith(("bias", "b_")) for name in recurrent),
+        "bidirectional": any(name.endswith("_l0_reverse") for name in own),
+        "bias": any(name.startswith(("bias", "b_")) for name in own),
     }
     if cell == "lstm" and "weight_hr_l0" in own:
-        options["proj_size"] = own["weight_hr_l0"].shape[0]
-    try:
-        layer = _layer(cell, tied, forget_gate, input_size, hidden_size, **options)
-        layer.load_state_dict({name: own[name] for name in recurrent if name in layer.state_dict()})
-    except (RuntimeError, ValueError):
-        sizes = ", ".join(f"{name} {tuple(own[name].shape)}" for name in sorted(recurrent) if name.endswith("_l0"))
-        kind = "" if cell != "lstm" else "tied " if tied else "untied "
-        raise ValueError(f"these are not the sizes of a {kind}{cell} with the gate {forget_gate}: {sizes}") from None
-    return layer
+        options["proj_size"] = len(own["weight_hr_l0"]) if own["weight_hr_l0"].dim() else 0
+    return options
 
 
 def _layer(
@@ -83,13 +115,32 @@ def _layer(
     if cell == "lstm":
         options["tied"] = bool(tied)
     kind: Any = layers.LAYERS[cell]
-    layer: layers.RecurrentLayer = kind(input_size, hidden_size, forget_gate=forget_gate, **options)
+    layer: layers.RecurrentLayer = kind(input_size, hidden_size, forget_gate=forget_gate, device="meta", **options)
     return layer
 
 
-def _flat(content: Any, prefix: str) -> Any:
-    if isinstance(content, Tensor):
-        yield prefix.removesuffix("."), content
-    elif isinstance(content, Mapping):
-        for name, item in content.items():
-            yield from _flat(item, f"{prefix}{name}.")
+def _reason(wrong: Exception) -> str:
+    """One line. torch's own advice, to load the file with weights_only=False, would run what is in it."""
+    if isinstance(wrong, pickle.UnpicklingError) or "weights_only" in str(wrong):
+        return "it holds more than tensors and plain values, or is damaged; nothing in it was run"
+    first, *_ = str(wrong).splitlines() or [""]
+    return first[:200] or type(wrong).__name__
+
+
+def _named(content: Any) -> dict[str, Tensor]:
+    """The tensors by their dotted names."""
+    found: dict[str, Tensor] = {}
+    entries, waiting = 0, [("", 0, content)]
+    while waiting:
+        name, level, item = waiting.pop()
+        entries += 1
+        if level > _MOST_LEVELS or entries > _MOST_ENTRIES:
+            raise ValueError(f"it has more than {_MOST_LEVELS} levels or {_MOST_ENTRIES} entries, or contains itself")
+        if isinstance(item, Tensor):
+            if name in found:
+                raise ValueError(f"two tensors have the name {name}")
+            found[name] = item
+        elif isinstance(item, Mapping):
+            parts = [(f"{name}.{key}" if level else str(key), level + 1, value) for key, value in item.items()]
+            waiting += reversed(parts)
+    return found

@@ -17,16 +17,22 @@ class LayerAndHead(Network):
     The head is linear, or two linear layers with a ReLU and ``head_size`` values between them.
     """
 
-    def __init__(self, layer: RecurrentLayer, sizes: Sizes, head_size: int | None) -> None:
+    def __init__(
+        self, layer: RecurrentLayer, sizes: Sizes, head_size: int | None, device: torch.device | str | None
+    ) -> None:
         super().__init__()
         self.layer = layer
         self.sizes = sizes
         width = layer.hidden_size
         self.head: nn.Module
         if head_size is None:
-            self.head = nn.Linear(width, sizes.output_size)
+            self.head = nn.Linear(width, sizes.output_size, device=device)
         else:
-            self.head = nn.Sequential(nn.Linear(width, head_size), nn.ReLU(), nn.Linear(head_size, sizes.output_size))
+            self.head = nn.Sequential(
+                nn.Linear(width, head_size, device=device),
+                nn.ReLU(),
+                nn.Linear(head_size, sizes.output_size, device=device),
+            )
 
     @property
     def layers(self) -> Mapping[str, RecurrentLayer]:

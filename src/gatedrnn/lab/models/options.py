@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +10,7 @@ import torch
 from gatedrnn import gates, inits, layers
 from gatedrnn.lab.fields import added
 from gatedrnn.lab.models.base import LeastMemory, ModelOptions, Sizes
+from gatedrnn.lab.models.checks import check_known, check_types
 from gatedrnn.lab.models.network import LayerAndHead, freeze_second_bias, zero_other_biases
 
 # The options that only some cells have, with their defaults there.
@@ -88,7 +88,8 @@ class Model(ModelOptions):
 
     def check(self) -> None:
         """Raise ValueError that begins with the option's name and says what is allowed."""
-        _check_known("cell", self.cell, layers.LAYERS)
+        check_types(self)
+        check_known("cell", self.cell, layers.LAYERS)
         for option in (*_DEFAULTS, "trainable_bias_hh"):
             value, having = getattr(self, option), cells_with(option)
             if value is not None and value is not False and self.cell not in having:
@@ -98,9 +99,9 @@ class Model(ModelOptions):
             if value is not None and not 1 <= value <= most:
                 raise ValueError(f"{option} must be between 1 and {most}, got {value}")
         if self.forget_gate is not None:
-            _check_known("forget_gate", self.forget_gate, gates.GATES)
+            check_known("forget_gate", self.forget_gate, gates.GATES)
         if self.forget_init is not None:
-            _check_known("forget_init", self.forget_init, inits.INITS)
+            check_known("forget_init", self.forget_init, inits.INITS)
             smallest = inits.INITS[self.forget_init].smallest_size
             if self.hidden_size < smallest:
                 raise ValueError(
@@ -125,13 +126,13 @@ class Model(ModelOptions):
     def needs_t_max(self) -> bool:
         return self.forget_init == "chrono"
 
-    def build(self, sizes: Sizes) -> LayerAndHead:
-        layer = self.layer(sizes.input_size, sizes.t_max)
+    def build(self, sizes: Sizes, device: torch.device | str | None = None) -> LayerAndHead:
+        layer = self.layer(sizes.input_size, sizes.t_max, device)
         if self.cell not in _OWN_BIASES:
             zero_other_biases(layer)
         if not self.trainable_bias_hh:
             freeze_second_bias(layer)
-        return LayerAndHead(layer, sizes, self.head_size)
+        return LayerAndHead(layer, sizes, self.head_size, device)
 
     def layer(self, input_size: int, t_max: float, device: torch.device | str | None = None) -> layers.RecurrentLayer:
         """The recurrent layer, its parameters as the library draws them. ``t_max`` is for chrono initialisation."""
@@ -147,9 +148,3 @@ class Model(ModelOptions):
         kind: Any = layers.LAYERS[self.cell]
         layer: layers.RecurrentLayer = kind(input_size, self.hidden_size, device=device, **options)
         return layer
-
-
-def _check_known(option: str, value: str, known: Iterable[str]) -> None:
-    names = list(known)
-    if value not in names:
-        raise ValueError(f"{option} must be one of {', '.join(names)}, got {value!r}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,10 +17,17 @@ _MOST_VALUES = 2_000_000  # measured per gate: more would not tell more
 
 
 def spread(values: Tensor) -> dict[str, Any]:
-    """Mean, standard deviation (of the values themselves: divided by n, not n−1) and quantiles."""
+    """Mean, standard deviation (of the values themselves: divided by n, not n−1) and quantiles.
+
+    Of infinite values there are quantiles, and a mean, which is infinite; the standard deviation is not a number.
+    """
     values = values.detach().flatten().to("cpu", torch.float64)
     levels = torch.tensor([float(level) for level in _QUANTILES], dtype=torch.float64)
     quantiles = torch.quantile(values, levels).tolist()
+    if values.isinf().any():
+        # Interpolation gives NaN beside an infinite value: there, the nearest value in its place.
+        nearest = torch.quantile(values, levels, interpolation="nearest").tolist()
+        quantiles = [near if math.isnan(value) else value for value, near in zip(quantiles, nearest, strict=True)]
     return {
         "mean": values.mean().item(),
         "std": values.std(correction=0).item(),

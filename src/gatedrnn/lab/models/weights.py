@@ -12,12 +12,14 @@ from safetensors.torch import load_file, save
 
 from gatedrnn.lab.fields import made, plain
 from gatedrnn.lab.models.base import ModelOptions, Network, Sizes
+from gatedrnn.lab.models.foreign import filled
 from gatedrnn.lab.models.options import Model
 from gatedrnn.lab.models.registry import MODELS
 
 SCHEMA = 1
 # One entry, because safetensors keeps no order among several: the same weights are then the same bytes.
 _ENTRY = "gatedrnn"
+_LARGEST = 10**9  # of a size in the note
 
 
 def weights_bytes(network: Network, model: ModelOptions) -> bytes:
@@ -30,7 +32,8 @@ def weights_bytes(network: Network, model: ModelOptions) -> bytes:
 def read_note(path: Path) -> dict[str, Any] | None:
     """What the file says about its model; None for the file of somebody else.
 
-    Raises ValueError for a file that is no safetensors file, or of a version that is not known here.
+    Raises ValueError for a file that is no safetensors file, for a damaged note, and for one of a version that is not
+    known here.
     """
     try:
         with safe_open(path, framework="pt") as file:
@@ -39,19 +42,39 @@ def read_note(path: Path) -> dict[str, Any] | None:
         raise ValueError(f"{path} is not a safetensors file: {wrong}") from None
     if text is None:
         return None
-    note: dict[str, Any] = json.loads(text)
+    try:
+        note = json.loads(text)
+    except (ValueError, RecursionError) as wrong:
+        raise ValueError(f"{path}: its note about the model is damaged: {wrong}") from None
+    if not isinstance(note, dict):
+        raise ValueError(f"{path}: its note about the model is damaged: it holds no JSON object")
     if note.get("schema") != SCHEMA:
         raise ValueError(f"{path}: written in version {note.get('schema')!r}; this gatedrnn reads version {SCHEMA}")
+    for name in ("input_size", "output_size", "last"):
+        if name == "last" and note.get(name, 0) is None:  # the head reads all steps
+            continue
+        if type(note.get(name)) is not int or not 1 <= note[name] <= _LARGEST:
+            raise ValueError(f"{path}: its note about the model is damaged: {name} is {note.get(name)!r}")
     return note
 
 
 def load(path: Path) -> tuple[Network, ModelOptions]:
-    """The network of a file that :func:`weights_bytes` made."""
+    """The network of a file that :func:`weights_bytes` made.
+
+    Raises ValueError for a file that does not name its model, a damaged note, and weights of another model.
+    """
     note = read_note(path)
     if note is None:
-        raise ValueError(f"{path} does not say what model it belongs to")
-    model: ModelOptions = made(MODELS[note.get("kind", Model.kind)], note["model"])
-    # Files of the first version do not say t_max, which matters for freshly drawn weights only.
-    network = model.build(Sizes(note["input_size"], note["output_size"], note["last"], note.get("t_max", 3.0)))
-    network.load_state_dict(load_file(path))
+        raise ValueError(f"{path} does not name its model")
+    try:
+        model: ModelOptions = made(MODELS[note.get("kind", Model.kind)], note["model"])
+        model.check()
+    except (KeyError, TypeError, AttributeError, ValueError) as wrong:
+        raise ValueError(f"{path}: its note about the model is damaged: {wrong}") from None
+    # t_max matters for freshly drawn weights only; files of the first version do not tell it.
+    network = model.build(Sizes(note["input_size"], note["output_size"], note["last"], t_max=3.0), device="meta")
+    try:
+        filled(network, load_file(path))
+    except ValueError as wrong:
+        raise ValueError(f"{path}: its weights are not those of its model: {wrong}") from None
     return network, model

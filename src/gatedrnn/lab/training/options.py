@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
 
 from gatedrnn.lab.fields import added, beside
+from gatedrnn.lab.models.checks import check_known, check_types
 
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {
     "rmsprop": torch.optim.RMSprop,
@@ -122,8 +123,9 @@ class Training:
 
     def check(self) -> None:
         """Raise ValueError that begins with the option's name and says what is allowed."""
-        _check_known("optimizer", self.optimizer, OPTIMIZERS)
-        _check_known("schedule", self.schedule, SCHEDULES)
+        check_types(self)
+        check_known("optimizer", self.optimizer, OPTIMIZERS)
+        check_known("schedule", self.schedule, SCHEDULES)
         self._check_owned("optimizer", _OPTIMIZER_OPTIONS)
         self._check_owned("schedule", _SCHEDULE_OPTIONS)
         for option in ("lr", "eps", "clip", "weight_decay"):
@@ -159,7 +161,7 @@ class Training:
             raise ValueError(f"seed must be at least 0 and below 2**31 - 1, got {self.seed}")
         _check_device(self.device)
         if self.autocast is not None:
-            _check_known("autocast", self.autocast, ("bfloat16",))
+            check_known("autocast", self.autocast, ("bfloat16",))
         if self.tensorboard and importlib.util.find_spec("tensorboard") is None:
             raise ValueError("tensorboard needs the package of that name: pip install tensorboard")
 
@@ -172,12 +174,6 @@ class Training:
                     f"{option} is for the {kind} {', '.join(having)}, not for {getattr(self, kind)}, "
                     f"got {getattr(self, option)}"
                 )
-
-
-def _check_known(option: str, value: str, known: Iterable[str]) -> None:
-    names = list(known)
-    if value not in names:
-        raise ValueError(f"{option} must be one of {', '.join(names)}, got {value!r}")
 
 
 def _check_device(name: str) -> None:

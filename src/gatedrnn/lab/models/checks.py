@@ -1,0 +1,38 @@
+"""Checks of options that come from a command line, from Python, or from a file that may be damaged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from numbers import Integral, Real
+from types import NoneType
+from typing import Any, get_args, get_origin, get_type_hints
+
+_WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", NoneType: "None"}
+
+
+def check_types(options: Any) -> None:
+    """Raise ValueError that begins with the field's name where its value is not of the type that the field has."""
+    for name, hint in get_type_hints(type(options)).items():
+        kinds = get_args(hint) if NoneType in get_args(hint) else (hint,)
+        value = getattr(options, name)
+        if not any(_is_a(value, kind) for kind in kinds):
+            raise ValueError(f"{name} must be {' or '.join(map(_word, kinds))}, got {value!r}")
+
+
+def check_known(option: str, value: str, known: Iterable[str]) -> None:
+    """Raise ValueError that begins with the option's name where the value is none of the known names."""
+    names = list(known)
+    if value not in names:
+        raise ValueError(f"{option} must be one of {', '.join(names)}, got {value!r}")
+
+
+def _is_a(value: Any, kind: Any) -> bool:
+    if get_origin(kind) is tuple:  # of any length
+        return isinstance(value, tuple | list) and all(_is_a(item, get_args(kind)[0]) for item in value)
+    if kind in (int, float):
+        return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
+    return isinstance(value, kind)
+
+
+def _word(kind: Any) -> str:
+    return f"a list, each {_word(get_args(kind)[0])}," if get_origin(kind) is tuple else _WORDS[kind]
