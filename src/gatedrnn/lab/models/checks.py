@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from numbers import Integral, Real
 from types import NoneType
@@ -12,7 +13,8 @@ _WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true o
 
 def check_types(options: Any) -> None:
     """Raise ValueError that begins with the field's name where its value is not of the type that the field has."""
-    for name, hint in get_type_hints(type(options)).items():
+    hints = get_type_hints(type(options))
+    for name, hint in ((field.name, hints[field.name]) for field in dataclasses.fields(options)):
         kinds = get_args(hint) if NoneType in get_args(hint) else (hint,)
         value = getattr(options, name)
         if not any(_is_a(value, kind) for kind in kinds):
