@@ -105,7 +105,7 @@ def _train(budget: Budget, out: Path) -> dict[str, list[dict[str, Any]]]:
 
 
 def _report(runs: Path, out: Path) -> Path:
-    from gatedrnn.lab.report import make_report  # here, not above: it takes seconds to import, and --help should not
+    from gatedrnn.lab.report import PAGE, make_report  # here, not above: --help should not wait for it
 
     try:
         with shown() as progress:
@@ -114,4 +114,4 @@ def _report(runs: Path, out: Path) -> Path:
         raise Failure(str(wrong)) from wrong
     for text in found:
         print(f"warning: {text}", file=sys.stderr)
-    return out / "index.html"
+    return out / PAGE

@@ -21,16 +21,18 @@ class Report:
     """Folder with runs; those in its subfolders are found too."""
     out: Path
     """Folder for the report; made if it does not exist. One that holds something else is refused."""
+    theory: Path | None = None
+    """Folder that gatedrnn theory made; its figures and table are shown too. Default: one among or beside the runs."""
 
     def run(self) -> None:
         """Write the report and say where it is."""
-        from gatedrnn.lab.report import make_report  # here, not above: --help should not wait for it
+        from gatedrnn.lab.report import PAGE, make_report  # here, not above: --help should not wait for it
 
         try:
             with shown() as progress:
-                warnings = make_report(self.runs, self.out, progress)
+                warnings = make_report(self.runs, self.out, progress, theory=self.theory)
         except (ValueError, OSError) as wrong:
             raise Failure(str(wrong)) from wrong
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
-        print(f"the page: {self.out / 'index.html'}")
+        print(f"the page: {self.out / PAGE}")

@@ -8,7 +8,14 @@ import os
 from pathlib import Path
 from typing import Any
 
+#: The file that holds every number drawn.
+NUMBERS = "theory.json"
 _DIGITS = 12  # kept of a number: more would differ between machines
+
+
+def file_of(label: str, kind: str) -> str:
+    """The file of a figure or table by the paper's label."""
+    return f"{label.replace(':', '_')}.{kind}"
 
 
 def check_folder(folder: Path) -> None:

@@ -54,14 +54,14 @@ def run(
         numbers: dict[str, Any] = files.clean(collect(chosen, step))
     names = [registry.name_of(gate) for gate in chosen]
     contents = {
-        "theory.json": files.strict_json(numbers).encode(),
-        "tab_gates_comparison.md": comparison_table(chosen, numbers).encode(),
+        files.NUMBERS: files.strict_json(numbers).encode(),
+        files.file_of("tab:gates_comparison", "md"): comparison_table(chosen, numbers).encode(),
     }
     for label, draw in figures.FIGURES.items():
         step(label)
         shown = names if gates is not None else [name for name in _PAPER.get(label, names) if name in names]
         for kind, content in draw(numbers, shown).items():
-            contents[f"{label.replace(':', '_')}.{kind}"] = content
+            contents[files.file_of(label, kind)] = content
     step(f"writing to {folder}")
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():

@@ -43,6 +43,19 @@ def test_large_values_stay_numbers() -> None:
         assert (found.mean[-1], found.std[-1]) == (0.0, 0.0)
 
 
+def test_the_mean_and_the_deviation_of_the_logarithm() -> None:
+    found = over_updates([run([0.1, 1.0]), run([0.001, 0.0])], "mse")
+    assert found.log_mean == [pytest.approx(0.01), None]  # zero has no logarithm
+    assert found.factor == [pytest.approx(math.exp(math.log(100) / math.sqrt(2))), None]
+    one = over_seconds([run([0.5, 0.5])], "mse")
+    assert (one.log_mean[0], one.factor[0]) == (pytest.approx(0.5), 1.0)
+
+
+def test_against_something_else_than_updates() -> None:
+    lines = [{"update": 450 * i, "epoch": i, "mse": 1.0} for i in range(3)]
+    assert over_updates([lines, lines[:2]], "mse", "epoch").x == [0.0, 1.0]
+
+
 def test_against_time_each_seed_is_interpolated() -> None:
     # mse = 10 − t and 20 − 2t: the mean is 15 − 1.5t, the deviation (10 − t)/√2.
     slow = [{"update": i, "seconds": 2.0 * i, "mse": 10 - 2.0 * i} for i in range(5)]
@@ -70,7 +83,10 @@ def test_time_scales_of_all_units_of_all_seeds() -> None:
     one, two = [1.0, 2.0, 4.0], [1e7, 3e7, 1e7 + 5]
     found = time_scale_spread([[scales(0, l0=one)], [scales(0, l0=two)]], "l0")
     assert (found.n, found.x) == (2, [0.0])
-    assert found.mean == pytest.approx([np.mean(one + two)])
+    assert found.log_mean == found.mean == pytest.approx([np.mean(one + two)])
+    assert found.factor == pytest.approx(
+        [math.exp(math.sqrt(math.log1p((np.std(one + two) / np.mean(one + two)) ** 2)))]
+    )
     assert found.std == pytest.approx([np.std(one + two)])
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from gatedrnn.lab.report.groups import ORDER, by_options, clocks_of, describe, group, in_order, name_of_model
+from gatedrnn.lab.experiments import MODEL_NAMES
+from gatedrnn.lab.report.groups import by_options, clocks_of, describe, group, in_order, name_of_model
 from gatedrnn.lab.report.looks import Looks, contrast, lightened
 from gatedrnn.lab.report.runs import load
 from gatedrnn.theory.palette import looks
@@ -27,7 +28,11 @@ def test_the_papers_names(name: str) -> None:
         ({"cell": "lstm", "tied": True, "forget_gate": "fast", "forget_init": "chrono"}, "fast chrono"),
         ({"cell": "lstm", "tied": False, "forget_gate": "fast", "forget_init": "constant"}, "untied lstm fast"),
         ({"cell": "janet", "forget_gate": "sigmoid", "forget_init": "chrono"}, "JANET"),
-        ({"cell": "gru", "forget_gate": "fast", "forget_init": "constant"}, "gru fast"),
+        ({"cell": "gru", "forget_gate": "fast", "forget_init": "constant"}, "fast-GRU"),
+        ({"cell": "gru", "forget_gate": "refine", "forget_init": "uniform"}, "UR-GRU"),
+        ({"cell": "gru", "forget_gate": "polynomial", "forget_init": "constant"}, "gru polynomial"),
+        ({"cell": "mgu", "forget_gate": "fast", "forget_init": "chrono"}, "mgu fast chrono"),
+        ({"cell": "lstm", "tied": True, "forget_gate": "polynomial", "forget_init": "constant"}, "polynomial"),
     ],
 )
 def test_further_names(model: dict[str, Any], expected: str) -> None:
@@ -68,18 +73,19 @@ def test_a_group_by_clock(tmp_path: Path) -> None:
 def test_the_papers_models_keep_their_colours(tmp_path: Path) -> None:
     write_sweep(tmp_path / "a", ("fast", "sigmoid", "NRU"), seeds=1)
     write_run(tmp_path / "b", "fast", 0, training={"lr": 0.01}, key="b")
-    write_run(tmp_path / "c", "fast", 0, options={"cell": "gru"}, key="c")
+    write_run(tmp_path / "c", "fast", 0, options={"cell": "gru", "tied": None}, key="c")
     groups = by_options(load(tmp_path)[0])["adding, length=300"]
     chosen = Looks(found.model for found in groups).of(groups)
     assert chosen["fast, lr=0.001"].light == chosen["fast, lr=0.01"].light == looks(["fast"])["fast"].colour
     assert chosen["fast, lr=0.001"].dash != chosen["fast, lr=0.01"].dash
     assert chosen["sigmoid"] == Looks([]).of([found for found in groups if found.name == "sigmoid"])["sigmoid"]
     assert len({(look.light, look.dash) for look in chosen.values()}) == len(groups) == 5
+    assert chosen["fast-GRU"].light == chosen["fast, lr=0.01"].light
 
 
 def test_many_strangers_stay_apart() -> None:
     strangers = [group(f"model {i}", f"model {i}", []) for i in range(38)]  # 12 colours, 4 dashes, 10 are the paper's
-    groups = in_order([*strangers, *(group(name, name, []) for name in ORDER)])
+    groups = in_order([*strangers, *(group(name, name, []) for name in MODEL_NAMES)])
     chosen = Looks(found.model for found in groups).of(groups)
     assert len({(look.light, look.dash) for look in chosen.values()}) == 48
 

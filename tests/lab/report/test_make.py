@@ -14,12 +14,12 @@ import pytest
 from gatedrnn.lab.experiments import EXPERIMENTS, PaperValue
 from gatedrnn.lab.report import make, make_report
 from gatedrnn.lab.report.items import Item, paper_items
-from tests.lab.report.records import item, mse, write_run, write_sweep
+from tests.lab.report.records import declare, item, mse, write_run, write_sweep
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(1)>|`$x_$\x00\ud800"
-THEORY = Item("fig:demo", "Toy problem", "", "", None, {}, theory=True)
+THEORY = Item("fig:demo", "Toy problem", (), "", None, {}, theory=True)
 PENDING = Item(
-    "tab:x", "Speech", "speech", "accuracy", None, {}, pending="the task speech is not built yet",
+    "tab:x", "Speech", ("speech",), "accuracy", None, {}, pending="the task speech is not built yet",
     columns={"speech": "%"}, values={"fast": {"speech": PaperValue(92.3)}, "sigmoid": {"speech": PaperValue(21.5, 0.25, True)}},
 )  # fmt: skip
 
@@ -83,15 +83,15 @@ def test_the_papers_setting(tmp_path: Path) -> None:
     assert "| fig:x | differs | Adding, error |" in rows
     assert "| fig:demo | not run | Toy problem |" in rows
     assert "| tab:x | not run | Speech |" in rows
-    (fast,) = [row for row in rows if row.startswith("| fast | adding | 0.0001")]
-    assert re.fullmatch(r"\| fast \| adding \| 0\.0001\d+ ± [\d.]+e−5 \| 3 \| 0\.000\d+ \| agrees \|", fast)
+    (fast,) = [row for row in rows if row.startswith("| fast | 0.0001")]
+    assert re.fullmatch(r"\| fast \| 0\.0001\d+ ± [\d.]+e−5 \(n = 3\) \| 0\.000\d+ \| agrees \|", fast)
     assert any(row.startswith("| sigmoid |") and row.endswith("| 0.5 | differs |") for row in rows)
-    assert "| NRU | adding | — | 0 | 0.1 | not run |" in rows
+    assert "| NRU | — | 0.1 | not run |" in rows
     assert any("800 ± 50 (95 %: 675.8 … 924.2)" in row for row in rows)
     assert "| sigmoid | 3 of 3 | 0 | 0 | 0 | 0.25 |" in rows
     assert "gatedrnn theory --out DIR" in markdown
     assert "the task speech is not built yet" in markdown
-    assert "| fast | 92.3 |" in rows and "| sigmoid | 21.5 ± 0.25 (diverged) |" in rows
+    assert "| fast | 92.30 |" in rows and "| sigmoid | 21.50 ± 0.25 (diverged) |" in rows
     assert "| fast is first | not checked | — | — | partial |" in rows
 
     cells = Reader(page).cells
@@ -112,7 +112,9 @@ def test_the_papers_setting(tmp_path: Path) -> None:
 def test_a_desk_result_is_never_the_papers(tmp_path: Path) -> None:
     write_sweep(tmp_path / "runs", ("softsign", "sigmoid", "fast"))
     said = ("softsign fails", "fast is first among the gates")
-    markdown, page, _ = report(tmp_path, [item("desk", values=_paper({"sigmoid": 0.5}), expected=said)])
+    markdown, page, _ = report(
+        tmp_path, [item("desk", values=_paper({"sigmoid": 0.5}), columns={"adding": "mse"}, expected=said)]
+    )
     assert "| fig:adding\\_mse | partial |" in markdown
     compared = [row for row in markdown.splitlines() if re.match(r"\| (sigmoid|fast is first|softsign fails)", row)]
     assert any("| 0.5 | partial |" in row for row in compared)
@@ -127,9 +129,55 @@ def test_smoke_runs_do_not_count(tmp_path: Path) -> None:
     write_sweep(tmp_path / "runs", ("fast",))
     markdown, page, charts = report(tmp_path, [item("smoke", ("fast",))])
     assert "| fig:adding\\_mse | not run |" in markdown
-    assert "smoke runs" in page
     assert charts == {}
     assert "Other runs" not in markdown
+    said = "All runs found are smoke runs: they show that everything works, and do not count for any table or figure."
+    assert said in page.partition("<table>")[0]
+    assert f"**{said}" in markdown.partition("| label |")[0]
+    seen: list[tuple[int, int]] = []
+    make_report(
+        tmp_path / "runs",
+        tmp_path / "out",
+        lambda done, total, what: seen.append((done, total)),
+        [item("smoke", ("fast",))],
+    )
+    assert seen == [(0, 1), (1, 1)]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_some_smoke_runs_are_told_apart(tmp_path: Path) -> None:
+    write_sweep(tmp_path / "runs", ("fast",))
+    write_run(tmp_path / "runs" / "other", "sigmoid", 0)
+    markdown, _, _ = report(tmp_path, [item("smoke", ("fast",))])
+    assert "3 of 4 runs are smoke runs, which do not count for any table or figure." in markdown
+    markdown, _, _ = report(tmp_path, [item("desk", ("fast",))])
+    assert "smoke" not in markdown.partition("## How to read")[0]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_runs_with_other_options_than_declared_today_are_named(tmp_path: Path) -> None:
+    for seed in range(3):
+        write_run(tmp_path / "runs" / f"{seed}", "fast", seed, key="older" if seed == 1 else None)
+        declare(tmp_path / "runs" / f"{seed}", "adding", "desk", "fast")
+    markdown, _, charts = report(tmp_path, [item("desk", ("fast",))])
+    assert "3 of 3 found" in markdown and len(charts["fig_adding_mse_desk"]["series"][0]["runs"]) == 3
+    assert "* 1: its options are not those declared today for adding at desk budget\n" in markdown
+    assert "* 0: " not in markdown
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_diverged_run_is_marked_where_it_ended(tmp_path: Path) -> None:
+    write_run(tmp_path / "runs" / "a", "fast", 0, evaluations=6, outcome="diverged")
+    path = tmp_path / "runs" / "a" / "metrics.jsonl"
+    lines = path.read_text().splitlines()
+    lines[-1] = re.sub(r'"mse": [\d.e-]+', '"mse": null', lines[-1])
+    path.write_text("\n".join(lines) + "\n")
+    write_run(tmp_path / "runs" / "b", "fast", 1, evaluations=9)
+    markdown, _, charts = report(tmp_path, [])
+    series = charts["other_1_metric"]["series"][0]
+    assert [run["diverged_at"] for run in series["runs"]] == [4, None]  # the last evaluation with a value
+    assert series["legend"] == "2 seeds, 1 diverged"
+    assert "×: the last value of a run that diverged." in markdown
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -253,10 +301,13 @@ def test_the_same_records_give_the_same_bytes(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("no_pictures")
 def test_a_long_run_is_thinned_for_the_page(tmp_path: Path) -> None:
     write_run(tmp_path / "runs" / "a", "fast", 0, evaluations=2500)
-    _, _, charts = report(tmp_path, [])
+    markdown, page, charts = report(tmp_path, [])
     series = charts["other_1_metric"]["series"][0]
     assert len(series["updates"]["x"]) == len(series["runs"][0]["value"]) == 834
-    assert series["updates"]["x"][1] == 150
+    assert series["updates"]["x"][:2] == [0, 150] and series["updates"]["x"][-1] == 50 * 2499  # the last one always
+    assert series["runs"][0]["value"][-1] == pytest.approx(mse("fast", 0, 2499), rel=1e-5)
+    said = "Thinned: curves with more than 1000 evaluations show one in 3; the tables use all."
+    assert said in markdown and said in page
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -264,7 +315,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
     write_sweep(tmp_path / "runs", ("fast",), seeds=1)
     seen: list[tuple[int, int]] = []
     make_report(tmp_path / "runs", tmp_path / "out", lambda done, total, what: seen.append((done, total)), items=[])
-    assert seen == [(0, 3), (1, 3), (2, 3), (3, 3)]
+    assert seen == [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 def test_nothing_to_report(tmp_path: Path) -> None:

@@ -27,12 +27,12 @@ EVIL = (
 )
 
 
-def rename(run: Path, name: str) -> None:
-    """The run with this name for its metric, for its layers (two of them) and for its task."""
+def rename(run: Path, name: str, task: bool = True) -> None:
+    """The run with this name for its metric, for its layers (two of them) and maybe for its task."""
     for file in ("options.json", "record.json"):
         content: dict[str, Any] = json.loads((run / file).read_text())
         if file == "options.json":
-            content["task"]["name"] = name
+            content["task"]["name"] = name if task else content["task"]["name"]
         else:
             content["metric"] = name
             for which in ("final", "best"):
@@ -51,7 +51,7 @@ def test_no_name_becomes_a_path(name: str, tmp_path: Path, monkeypatch: pytest.M
     write_run(tmp_path / "a" / "b" / "runs" / "declared", "fast", 0, evaluations=3)
     write_run(tmp_path / "a" / "b" / "runs" / "other", "fast", 1, evaluations=3, key="other")
     for run in ("declared", "other"):
-        rename(tmp_path / "a" / "b" / "runs" / run, name)
+        rename(tmp_path / "a" / "b" / "runs" / run, name, task=run == "other")
     before = {path for path in tmp_path.rglob("*") if path.is_file()}
     out = tmp_path / "a" / "b" / "out"
     make_report(tmp_path / "a" / "b" / "runs", out, items=[item(models=("fast",), seeds=1)])

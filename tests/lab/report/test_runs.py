@@ -6,6 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
+from gatedrnn.lab.report.measure import Measure
 from gatedrnn.lab.report.runs import load
 from tests.lab.report.records import mse, write_run
 
@@ -17,7 +18,7 @@ def test_what_a_run_says(tmp_path: Path) -> None:
     write_run(tmp_path / "d", "fast", 6, evaluations=5, outcome="budget_spent")
     (one, two, three, four), warnings = load(tmp_path)
     assert warnings == []
-    assert (one.name, one.seed, one.metric, one.lower_is_better) == ("a", 3, "mse", True)
+    assert (one.name, one.seed, one.measure) == ("a", 3, Measure("mse", lower_is_better=True))
     assert one.clock == "cpu engine, 1 thread, test processor"
     assert two.clock == "reference engine, 2 threads, test processor"
     assert [run.ended for run in (one, two, three, four)] == [

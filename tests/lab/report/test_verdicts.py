@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from gatedrnn.lab.analysis import mean_of
-from gatedrnn.lab.experiments import EXPERIMENTS
+from gatedrnn.lab.experiments import EXPERIMENTS, MODEL_NAMES
 from gatedrnn.lab.report import verdicts
-from gatedrnn.lab.report.claims import CHECKS, Before, Checked, Claim, Diverges, Fails, LongestTimeScale, StaysPut
-from gatedrnn.lab.report.groups import ORDER, Group, by_options, group
+from gatedrnn.lab.report.checks import CHECKS
+from gatedrnn.lab.report.claims import Before, Both, Checked, Claim, Diverges, Fails, LongestTimeScale, StaysPut
+from gatedrnn.lab.report.groups import Group, by_options, group
 from gatedrnn.lab.report.runs import load
-from tests.lab.report.records import write_run, write_sweep
+from tests.lab.report.records import item, write_run, write_sweep
 
 RESULTS = Path(__file__).parents[3] / "results"
 
@@ -68,10 +69,10 @@ def test_complete_means_every_declared_seed_ended(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "fast", 0)
     write_run(tmp_path / "b", "fast", 1, outcome="diverged")
     write_run(tmp_path / "c", "fast", 2, outcome="budget_spent")
-    groups = groups_in(tmp_path).values()
-    assert verdicts.is_complete([("fast", 0), ("fast", 1)], groups)
-    assert not verdicts.is_complete([("fast", 0), ("fast", 2)], groups)
-    assert not verdicts.is_complete([("fast", 0), ("sigmoid", 0)], groups)
+    runs = load(tmp_path)[0]
+    assert item(models=("fast",), seeds=2).is_complete("paper", runs)
+    assert not item(models=("fast",), seeds=3).is_complete("paper", runs)
+    assert not item(models=("fast", "sigmoid"), seeds=1).is_complete("paper", runs)
 
 
 @pytest.fixture(scope="module")
@@ -220,7 +221,8 @@ def test_every_check_is_of_a_sentence_of_the_paper(sweep: dict[str, Group]) -> N
     assert set(CHECKS) <= sentences
     assert len(CHECKS) >= 7
     for claim in CHECKS.values():
-        assert {claim.model, *getattr(claim, "others", ())} <= set(ORDER)  # type: ignore[attr-defined]
+        for part in (claim.first, claim.second) if isinstance(claim, Both) else (claim,):
+            assert {part.model, *getattr(part, "others", ())} <= set(MODEL_NAMES)  # type: ignore[attr-defined]
         claim.check(sweep, 0.02)
 
 

@@ -17,6 +17,7 @@ from gatedrnn.lab.analysis.seeds import (
     Median,
     arrivals_of,
     half_width_of_difference,
+    interval_of,
     mean_of,
     median_of,
 )
@@ -37,6 +38,7 @@ __all__ = [
     "factors",
     "finite",
     "half_width_of_difference",
+    "interval_of",
     "mean_of",
     "median_of",
     "over_seconds",

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from scipy import stats
 
-from gatedrnn.lab.analysis.seeds import LEVEL, mean_of
+from gatedrnn.lab.analysis.seeds import LEVEL, interval_of
 from gatedrnn.lab.analysis.thresholds import Arrival
 
 
@@ -88,9 +88,8 @@ def factors(values: Sequence[float], level: float = LEVEL) -> Factor:
     """The interval for the geometric mean of ratios that are known; a ratio that is not positive leaves it open."""
     if len(values) < 2 or min(values) <= 0:
         return Factor(len(values), 0.0, math.inf)
-    logs = [math.log(value) for value in values]
-    middle, half = _interval(logs, level)
-    return Factor(len(values), _exp(middle - half), _exp(middle + half))
+    low, high = interval_of([math.log(value) for value in values], level)
+    return Factor(len(values), _exp(low), _exp(high))
 
 
 def _least(early: Sequence[Arrival], late: Sequence[Arrival], level: float) -> float:
@@ -111,17 +110,11 @@ def _least(early: Sequence[Arrival], late: Sequence[Arrival], level: float) -> f
     if min(bounds) <= 0:
         return -math.inf
     ours, theirs = ([math.log(time) for time in times] for times in (arrived, bounds))
-    middle, half = _interval([b - a for a, b in zip(ours, theirs, strict=True)], level)
-    if any(arrival.at is None for arrival in late):
-        half = max(half, math.sqrt(2) * _interval(ours, level)[1])
-    return middle - half
-
-
-def _interval(values: Sequence[float], level: float) -> tuple[float, float]:
-    """The mean of two values or more, and half the width of Student's interval around it."""
-    found = mean_of(values, level)
-    assert found.low is not None
-    return found.mean, found.mean - found.low
+    low, high = interval_of([b - a for a, b in zip(ours, theirs, strict=True)], level)
+    if all(arrival.at is not None for arrival in late):
+        return low
+    least, most = interval_of(ours, level)
+    return (low + high) / 2 - max(high - low, math.sqrt(2) * (most - least)) / 2
 
 
 def _exp(value: float) -> float:

@@ -74,6 +74,14 @@ def mean_of(values: Sequence[float], level: float = LEVEL) -> Mean:
     return Mean(n, mean, std, mean - half, mean + half)
 
 
+def interval_of(values: Sequence[float], level: float = LEVEL) -> tuple[float, float]:
+    """Student's interval for the mean; all numbers for fewer than two values."""
+    found = mean_of(values, level) if len(values) > 1 else None
+    if found is None or found.low is None or found.high is None:
+        return -math.inf, math.inf
+    return found.low, found.high
+
+
 def half_width_of_difference(ours: Mean, others: int, std: float | None = None, level: float = LEVEL) -> float | None:
     """How far another mean of so many seeds may lie from ours by chance.
 

@@ -21,7 +21,8 @@ _GATES: dict[str, tuple[str, str]] = {
 #: All names, in the order of the paper's tables.
 MODEL_NAMES = (*_GATES, "JANET", "NRU")
 HEADS = 4
-_GRU = "-GRU"
+#: What the name of a GRU ends with.
+GRU_SUFFIX = "-GRU"
 
 
 def variants(
@@ -46,7 +47,7 @@ def _model(name: str, hidden_size: int, memory_size: int, head_size: int | None)
         return Model(cell="nru", memory_size=memory_size, heads=HEADS, **sizes)  # type: ignore[arg-type]
     if name == "JANET":
         return Model(cell="janet", forget_gate="sigmoid", forget_init="chrono", **sizes)  # type: ignore[arg-type]
-    gate, init = _GATES[name.removesuffix(_GRU)]
-    if name.endswith(_GRU):
+    gate, init = _GATES[name.removesuffix(GRU_SUFFIX)]
+    if name.endswith(GRU_SUFFIX):
         return Model(cell="gru", forget_gate=gate, forget_init=init, **sizes)  # type: ignore[arg-type]
     return Model(cell="lstm", tied=True, forget_gate=gate, forget_init=init, **sizes)  # type: ignore[arg-type]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gatedrnn.lab.report.folder import PAGE
 from gatedrnn.lab.report.make import make_report
 
-__all__ = ["make_report"]
+__all__ = ["PAGE", "make_report"]

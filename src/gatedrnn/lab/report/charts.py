@@ -2,60 +2,73 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gatedrnn.lab.analysis import Curve, finite, over_seconds, over_updates, time_scale_layers, time_scale_spread
 from gatedrnn.lab.report.document import Chart, Series, Track
 from gatedrnn.lab.report.groups import Group, clocks_of
 from gatedrnn.lab.report.looks import Looks
+from gatedrnn.lab.report.measure import Measure
+from gatedrnn.lab.report.runs import LabRun
 
 #: A curve with more points than this is thinned for the page and the figures; the tables see every evaluation.
 MOST_POINTS = 1000
-_NAMES = {"mse": "mean squared error", "accuracy": "accuracy", "loss": "loss", "train_loss": "training loss"}
 
 
 def learning_curves(
     stem: str,
     title: str,
     groups: Sequence[Group],
-    metric: str,
+    measure: Measure,
     looks: Looks,
     threshold: float | None = None,
     against: str = "updates",
 ) -> Chart:
-    """The metric on the evaluation set: mean line, band of one standard deviation over seeds, seeds thin."""
+    """What was measured at each evaluation: mean line, band of one standard deviation over seeds, seeds thin.
+
+    Against epochs where every line of every run has them, else against updates.
+    """
     clocks = clocks_of(groups)
     chosen = looks.of(groups)
+    lines = [line for found in groups for run in found.runs for line in run.metrics]
+    step = "epoch" if lines and all("epoch" in line for line in lines) else "update"
     series = []
     for found in groups:
         parts = {i: found.on(clock) for i, clock in enumerate(clocks)}
         series.append(
             Series(
                 name=found.name,
-                seeds=len(found.runs),
                 look=chosen[found.name],
-                updates=_thin(over_updates([run.metrics for run in found.runs], metric)),
+                updates=_thinned(over_updates([run.metrics for run in found.runs], measure.name, step)),
                 seconds={
-                    i: over_seconds([run.metrics for run in part.runs], metric)
+                    i: over_seconds([run.metrics for run in part.runs], measure.name)
                     for i, part in parts.items()
                     if part is not None
                 },
                 runs=[
-                    _track(run.seed, clocks.index(run.clock), run.metrics, [finite(e.get(metric)) for e in run.metrics])
+                    _track(run, clocks.index(run.clock), [finite(e.get(measure.name)) for e in run.metrics], step)
                     for run in found.runs
                 ],
             )
         )
+    note = [
+        "Line: mean over seeds, as far as all of them ran. Band: ± one standard deviation. On a logarithmic axis both "
+        "are of the logarithm. Thin: each seed. Against time the seeds are interpolated.",
+        *_marks(groups),
+    ]
     return Chart(
         stem=stem,
         title=title,
-        note="Line: mean over seeds, as far as all of them ran. Band: ± one standard deviation. Thin: each seed.",
-        y_label=_NAMES.get(metric, metric),
-        log_y=metric != "accuracy",
+        note=" ".join(note),
+        y_label=measure.label,
+        log_y=measure.log,
         series=series,
         clocks=clocks,
         threshold=threshold,
         against=against,
+        steps=f"{step}s",
     )
 
 
@@ -66,20 +79,25 @@ def time_scale_charts(stem: str, title: str, groups: Sequence[Group], looks: Loo
     charts = []
     for place, layer in enumerate(layers, start=1):
         series = []
+        drawn = []
         for found in groups:
             curve = time_scale_spread([run.metrics for run in found.runs], layer)
             if not curve.x:
                 continue
-            runs = [
-                _track(run.seed, 0, run.metrics, [_mean_scale(e, layer) for e in run.metrics]) for run in found.runs
-            ]
-            series.append(Series(found.name, len(found.runs), chosen[found.name], _thin(curve), {}, runs))
+            drawn.append(found)
+            runs = [_track(run, 0, [_mean_scale(e, layer) for e in run.metrics]) for run in found.runs]
+            series.append(Series(found.name, chosen[found.name], _thinned(curve), {}, runs))
+        note = [
+            "Line: mean over the units of all seeds of −1/log φ(b), from the forget bias alone. Band: ± one standard "
+            "deviation over the units; on a logarithmic axis, that of the logarithm which a lognormal distribution "
+            "with this mean and deviation has. Thin: the mean of each seed.",
+            *_marks(drawn),
+        ]
         charts.append(
             Chart(
                 stem=stem if len(layers) == 1 else f"{stem}_{place}",
                 title=title if len(layers) == 1 else f"{title}, layer {layer}",
-                note="Line: mean over the units of all seeds of −1/log φ(b), from the forget bias alone. Band: ± one "
-                "standard deviation over the units. Thin: the mean of each seed.",
+                note=" ".join(note),
                 y_label="time scale (steps)",
                 log_y=True,
                 series=series,
@@ -89,26 +107,52 @@ def time_scale_charts(stem: str, title: str, groups: Sequence[Group], looks: Loo
     return charts
 
 
-def _mean_scale(evaluation: Mapping[str, object], layer: str) -> float | None:
-    scales = evaluation.get("time_scales")
-    statistics = scales.get(layer) if isinstance(scales, dict) else None
-    return finite(statistics.get("mean")) if isinstance(statistics, dict) else None
+def _marks(groups: Sequence[Group]) -> list[str]:
+    """What else must be said of a chart: that runs diverged in it, and that not every evaluation is drawn."""
+    runs = [run for found in groups for run in found.runs]
+    said = []
+    if any(run.outcome == "diverged" for run in runs):
+        said.append("×: the last value of a run that diverged.")
+    most = max((len(run.metrics) for run in runs), default=0)
+    if _stride(most) > 1:
+        said.append(
+            f"Thinned: curves with more than {MOST_POINTS} evaluations show one in {_stride(most)}"
+            + (" or fewer" if len({_stride(len(run.metrics)) for run in runs}) > 1 else "")
+            + "; the tables use all."
+        )
+    return said
 
 
-def _track(seed: int, clock: int, metrics: Sequence[Mapping[str, float]], values: list[float | None]) -> Track:
-    every = _stride(len(metrics))
+def _mean_scale(evaluation: Mapping[str, Any], layer: str) -> float | None:
+    return finite(evaluation.get("time_scales", {}).get(layer, {}).get("mean"))
+
+
+def _track(run: LabRun, clock: int, values: Sequence[float | None], step: str = "update") -> Track:
+    shown = _shown(len(run.metrics))
     return Track(
-        seed,
+        run.seed,
         clock,
-        [float(evaluation["update"]) for evaluation in metrics][::every],
-        [float(evaluation["seconds"]) for evaluation in metrics][::every],
-        values[::every],
+        [float(run.metrics[i][step]) for i in shown],
+        [float(run.metrics[i]["seconds"]) for i in shown],
+        [values[i] for i in shown],
+        diverged=run.outcome == "diverged",
     )
 
 
-def _thin(curve: Curve) -> Curve:
-    every = _stride(len(curve.x))
-    return Curve(curve.n, curve.x[::every], curve.mean[::every], curve.std[::every])
+def _thinned(curve: Curve) -> Curve:
+    shown = _shown(len(curve.x))
+    columns = {
+        column.name: [getattr(curve, column.name)[i] for i in shown]
+        for column in dataclasses.fields(Curve)
+        if column.name != "n"
+    }
+    return Curve(n=curve.n, **columns)
+
+
+def _shown(points: int) -> list[int]:
+    """The places of the points that are drawn: the last one always, because it is what a run came to."""
+    shown = list(range(0, points, _stride(points)))
+    return shown if not shown or shown[-1] == points - 1 else [*shown, points - 1]
 
 
 def _stride(points: int) -> int:

@@ -1,8 +1,8 @@
 """What the paper says of its figures, as checks that records can pass or fail.
 
 A curve in the paper has no number to compare with, but it says who was first, who failed, whose time scales grew. The
-sentences stand with the declared experiments; CHECKS says how each is checked. A check gives True or False only beyond
-the uncertainty of the runs, and None where they do not decide, and says what was seen.
+sentences stand with the declared experiments, and ``checks.py`` says how each is checked. A check gives True or False
+only beyond the uncertainty of the runs, and None where they do not decide, and says what was seen.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gatedrnn.lab.analysis import Factor, factor_between, factors, finite
+from gatedrnn.lab.analysis import Factor, factor_between, factors, finite, interval_of
 from gatedrnn.lab.analysis.thresholds import Clock
 from gatedrnn.lab.report import text
 from gatedrnn.lab.report.groups import Group
@@ -31,6 +31,11 @@ class Checked:
     what: str
     holds: bool | None
     seen: str
+
+
+def all_of(verdicts: Sequence[bool | None]) -> bool | None:
+    """Whether all hold: False as soon as one does not, None if one is open."""
+    return False if False in verdicts else None if None in verdicts else True
 
 
 class Claim(Protocol):
@@ -71,7 +76,7 @@ class Before:
                 median = text.median_only(groups[name].arrivals(threshold, clock).median)
                 seen.append(f"{name}: median {median}, {_times(found, 'as many')}")
             verdicts.append(holds)
-        return Checked(what, _all(verdicts), "; ".join(seen))
+        return Checked(what, all_of(verdicts), "; ".join(seen))
 
 
 @dataclass(frozen=True)
@@ -148,7 +153,7 @@ class LongestTimeScale:
             found = factors(ratios)
             verdicts.append(_above(found, _ORDERS_OF_MAGNITUDE))
             seen.append(f"{name}: " + (_times(found, "as long in " + self.model) if name in groups else "not run"))
-        return Checked(what, _all(verdicts), "; ".join(seen))
+        return Checked(what, all_of(verdicts), "; ".join(seen))
 
 
 @dataclass(frozen=True)
@@ -173,18 +178,57 @@ class StaysPut:
         return Checked(what, holds, f"at the end {_times(found, 'as long as at the beginning')}")
 
 
-_GATES = ("softsign", "sigmoid", "refine")
+@dataclass(frozen=True)
+class Best:
+    """On each of some tasks a model has a better result on test data than others."""
 
-#: How the paper's sentences are checked; the clock is that of the figure.
-CHECKS: dict[str, Claim] = {
-    "fast is first among the gates": Before("fast", _GATES),
-    "iterated_fast is faster still": Before("iterated_fast", ("fast",)),
-    "NRU needs the fewest updates": Before("NRU", ("fast", "iterated_fast")),
-    "softsign fails": Fails("softsign", "fast"),
-    "NRU diverges": Diverges("NRU"),
-    "fast ends orders of magnitude above the rest": LongestTimeScale("fast", (*_GATES, "chrono")),
-    "chrono stays where it began": StaysPut("chrono"),
-}
+    model: str
+    others: tuple[str, ...]
+    tasks: tuple[str, ...]
+
+    def check(self, groups: Mapping[str, Group], threshold: float | None, clock: Clock = "update") -> Checked:
+        """By the mean difference over seeds and its interval."""
+        what = f"{self.model} is better than {', '.join(self.others)} on {', '.join(self.tasks)}"
+        verdicts: list[bool | None] = []
+        seen = []
+        for task in self.tasks:
+            ours = _tested(groups, self.model, task)
+            for name in self.others:
+                theirs = _tested(groups, name, task)
+                gains = [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
+                verdicts.append(None)
+                if len(gains) < FEWEST:
+                    seen.append(f"{task}, {name}: {_too_few(len(gains))}")
+                    continue
+                low, high = interval_of(gains)
+                verdicts[-1] = True if low > 0 else False if high < 0 else None
+                seen.append(f"{task}, {name}: by {text.interval(low, high)} ({text.LEVEL})")
+        return Checked(what, all_of(verdicts), "; ".join(seen))
+
+
+@dataclass(frozen=True)
+class Both:
+    """Two claims in one sentence."""
+
+    first: Claim
+    second: Claim
+
+    def check(self, groups: Mapping[str, Group], threshold: float | None, clock: Clock = "update") -> Checked:
+        """Both hold."""
+        one, two = (claim.check(groups, threshold, clock) for claim in (self.first, self.second))
+        return Checked(f"{one.what}; {two.what}", all_of([one.holds, two.holds]), f"{one.seen}; {two.seen}")
+
+
+def _tested(groups: Mapping[str, Group], model: str, task: str) -> dict[int, float]:
+    """By seed, how good the model is on test data, larger is better."""
+    part = groups[model].of_task(task) if model in groups else None
+    tested = {run.seed: run.tested for run in part.runs} if part is not None else {}
+    sign = -1 if part is not None and part.measure.lower_is_better else 1
+    return {seed: sign * value for seed, value in tested.items() if value is not None}
+
+
+def _too_few(count: int) -> str:
+    return f"{count} seeds to compare where {FEWEST} are needed"
 
 
 def _not_run(what: str, *models: str) -> Checked:
@@ -224,13 +268,9 @@ def _alike(agreeing: int, against: int, unknown: int) -> bool | None:
 def _times(found: Factor, what: str) -> str:
     """The factor in words: "2.1 … 3.4 times as many (95 %)"."""
     if found.n < FEWEST:
-        return f"{found.n} seeds to compare where {FEWEST} are needed"
+        return _too_few(found.n)
     if not found.high or math.isinf(found.low):
         return "one of the two diverges with every seed"
     if not found.low and math.isinf(found.high):
         return "no bound on the factor"
     return f"{text.interval(found.low, found.high)} times {what} ({text.LEVEL})"
-
-
-def _all(verdicts: Sequence[bool | None]) -> bool | None:
-    return False if False in verdicts else None if None in verdicts else True

@@ -22,32 +22,45 @@ class Table:
 
 @dataclass(frozen=True)
 class Track:
-    """One run in a chart."""
+    """One run in a chart: its values against updates (or epochs) and seconds, and whether it diverged at the end."""
 
     seed: int
     clock: int
     updates: list[float]
     seconds: list[float]
     value: list[float | None]
+    diverged: bool = False
+
+    @property
+    def end(self) -> int | None:
+        """The place of its last value; None if it has none."""
+        return max((i for i, value in enumerate(self.value) if value is not None), default=None)
 
 
 @dataclass(frozen=True)
 class Series:
-    """One model in a chart: its mean against updates, against seconds by clock, and its runs."""
+    """One model in a chart: its mean against updates (or epochs), against seconds by clock, and its runs."""
 
     name: str
-    seeds: int
     look: ModelLook
     updates: Curve
     seconds: dict[int, Curve]
     runs: list[Track]
+
+    @property
+    def legend(self) -> str:
+        """How many seeds there are, and how many of them diverged."""
+        count = "1 seed" if len(self.runs) == 1 else f"{len(self.runs)} seeds"
+        diverged = sum(run.diverged for run in self.runs)
+        return f"{count}, {diverged} diverged" if diverged else count
 
 
 @dataclass(frozen=True)
 class Chart:
     """Curves of several models. ``clocks`` are what times were measured on; empty if time is not an axis.
 
-    ``against`` is the x axis on which the page opens, "updates" or "seconds".
+    ``against`` is the x axis on which the page opens, "updates" or "seconds"; ``steps`` names the one that is not time,
+    which may be counted in epochs. ``stem`` is the name of its files, made by the report and never by a record.
     ``band_in_view``: the band is what the chart is about (a spread over units), so the axis makes room for it.
     """
 
@@ -61,6 +74,16 @@ class Chart:
     threshold: float | None = None
     band_in_view: bool = False
     against: str = "updates"
+    steps: str = "updates"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure that was made before, as PNG."""
+
+    stem: str
+    title: str
+    png: bytes
 
 
 @dataclass(frozen=True)
@@ -77,15 +100,17 @@ class Section:
     text: list[str] = field(default_factory=list)
     verdicts: list[Table] = field(default_factory=list)
     charts: list[Chart] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Document:
-    """The whole report."""
+    """The whole report. ``notices`` are what a reader must know before anything else."""
 
     title: str
     text: list[str]
+    notices: list[str]
     warnings: list[str]
     overview: Table
     sections: list[Section]
@@ -94,17 +119,28 @@ class Document:
         """Every chart, in order."""
         return [chart for section in self.sections for chart in section.charts]
 
+    def pictures(self) -> list[Picture]:
+        """Every picture, in order."""
+        return [picture for section in self.sections for picture in section.pictures]
+
 
 def chart_json(chart: Chart) -> dict[str, Any]:
     """A chart as the page's script reads it, numbers to six digits."""
 
     def curve(found: Curve) -> dict[str, Any]:
-        return {"x": _short(found.x), "mean": _short(found.mean), "std": _short(found.std)}
+        return {
+            "x": _short(found.x),
+            "mean": _short(found.mean),
+            "std": _short(found.std),
+            "log_mean": _short(found.log_mean),
+            "factor": _short(found.factor),
+        }
 
     return {
         "title": chart.title,
         "y_label": chart.y_label,
         "against": chart.against,
+        "steps": chart.steps,
         "log_y": chart.log_y,
         "clocks": chart.clocks,
         "threshold": chart.threshold,
@@ -112,7 +148,7 @@ def chart_json(chart: Chart) -> dict[str, Any]:
         "series": [
             {
                 "name": series.name,
-                "seeds": series.seeds,
+                "legend": series.legend,
                 **series.look._asdict(),
                 "updates": curve(series.updates),
                 "seconds": {str(clock): curve(found) for clock, found in series.seconds.items()},
@@ -123,6 +159,7 @@ def chart_json(chart: Chart) -> dict[str, Any]:
                         "updates": _short(run.updates),
                         "seconds": _short(run.seconds),
                         "value": _short(run.value),
+                        "diverged_at": run.end if run.diverged else None,
                     }
                     for run in series.runs
                 ],
@@ -132,6 +169,6 @@ def chart_json(chart: Chart) -> dict[str, Any]:
     }
 
 
-def _short(values: list[float] | list[float | None]) -> list[float | int | None]:
+def _short(values: Sequence[float | None]) -> list[float | int | None]:
     short = (None if value is None else float(f"{value:.6g}") for value in values)
     return [int(value) if value is not None and value.is_integer() else value for value in short]

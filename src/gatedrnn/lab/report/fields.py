@@ -13,6 +13,8 @@ from typing import Any, Union
 
 from gatedrnn.lab.analysis import finite
 
+#: How an axis may be divided.
+SCALES = ("linear", "log")
 _LONGEST = 60  # characters of a wrong value that a warning shows
 
 
@@ -41,6 +43,7 @@ def _number_or_null(value: Any) -> bool:
 TEXT = Kind("text", lambda value: isinstance(value, str) and bool(value.strip()))
 TEXT_OR_NULL = Kind("text or null", lambda value: value is None or TEXT.holds(value))
 TRUTH = Kind("true or false", lambda value: isinstance(value, bool))
+TRUTH_OR_NULL = Kind("true, false or null", lambda value: value is None or isinstance(value, bool))
 SEED = Kind("a whole number", lambda value: isinstance(value, int) and _whole(value))
 WHOLE = Kind("a whole number", _whole)
 WHOLE_OR_NULL = Kind("a whole number or null", lambda value: value is None or _whole(value))
@@ -49,6 +52,8 @@ AMOUNT = Kind("a number that is not negative", _amount)
 AMOUNT_OR_NULL = Kind("a number that is not negative, or null", lambda value: value is None or _amount(value))
 TEXTS = Kind("a list of texts", lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value))
 
+SCALE = Kind(f"{' or '.join(SCALES)}", lambda value: isinstance(value, str) and value in SCALES)
+
 #: Kinds by the names of the fields; "*" stands for every name.
 Fields = Mapping[str, Union[Kind, "Fields"]]
 
@@ -56,20 +61,26 @@ Fields = Mapping[str, Union[Kind, "Fields"]]
 OPTIONS: Fields = {
     "key": TEXT,
     "task": {"name": TEXT},
-    "model": {"cell": TEXT, "forget_gate": TEXT_OR_NULL, "forget_init": TEXT_OR_NULL},
+    "model": {"cell": TEXT, "tied": TRUTH_OR_NULL, "forget_gate": TEXT_OR_NULL, "forget_init": TEXT_OR_NULL},
     "training": {"seed": SEED, "threads": WHOLE_OR_NULL, "device": TEXT_OR_NULL, "target": NUMBER_OR_NULL},
 }
+#: What a sweep notes beside the options: which run of which grid this is.
+DECLARED: Fields = {"grid": TEXT, "budget": TEXT, "model": TEXT, "seed": SEED, "task": TEXT}
+#: What is measured; in the record, and before there is one in the options.
+MEASURE: Fields = {"metric": TEXT, "lower_is_better": TRUTH, "metric_unit": TEXT_OR_NULL, "metric_scale": SCALE}
 NEEDED = ("key", "task.name", "model.cell", "training.seed")
 ENVIRONMENT: Fields = {"engine": TEXT_OR_NULL, "processor": TEXT_OR_NULL}
 RECORD: Fields = {
+    **MEASURE,
     "outcome": TEXT,
-    "metric": TEXT,
-    "lower_is_better": TRUTH,
     "diverged_at": WHOLE_OR_NULL,
     "seconds": AMOUNT_OR_NULL,
     "updates_a_second": AMOUNT_OR_NULL,
     "final": {"*": NUMBER_OR_NULL},
     "best": {"*": NUMBER_OR_NULL},
+    "validation": {"*": NUMBER_OR_NULL},
+    "test": {"*": NUMBER_OR_NULL},
+    "seconds_an_epoch": AMOUNT_OR_NULL,
     "notes": TEXTS,
 }
 _SPREAD: Fields = {"mean": NUMBER_OR_NULL, "std": NUMBER_OR_NULL, "quantiles": {"*": NUMBER_OR_NULL}}
@@ -80,6 +91,7 @@ def evaluation(metric: str) -> Fields:
     return {
         metric: NUMBER_OR_NULL,
         "loss": NUMBER_OR_NULL,
+        "epoch": AMOUNT,
         "time_scales": {"*": _SPREAD},
         "update": WHOLE,
         "seconds": AMOUNT,

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
 from gatedrnn.lab.analysis import Curve
+from gatedrnn.lab.analysis.thresholds import LARGEST
 from gatedrnn.lab.report.document import Chart, Series
 from gatedrnn.lab.report.text import for_figure
 from gatedrnn.theory.canvas import new_figure, render
@@ -48,7 +49,7 @@ def images(chart: Chart) -> dict[str, bytes]:
 
 
 def _label(series: Series) -> str:
-    return f"{for_figure(series.name)} ({series.seeds} seed{'' if series.seeds == 1 else 's'})"
+    return f"{for_figure(series.name)} ({series.legend})"
 
 
 def _draw_series(panel: Axes, chart: Chart, series: Series, clock: int | None) -> None:
@@ -59,29 +60,40 @@ def _draw_series(panel: Axes, chart: Chart, series: Series, clock: int | None) -
     for run in series.runs:
         if clock is None or run.clock == clock:
             x = run.updates if clock is None else run.seconds
-            values = [float("nan") if value is None else value for value in run.value]
+            values = [_nan(value) for value in run.value]
             panel.plot(x, values, color=colour, linewidth=0.7, alpha=0.45)
-    panel.plot(curve.x, curve.mean, color=colour, linestyle=_DASHES[series.look.dash])
-    low, high = _band(curve, chart.log_y)
+            if run.diverged and run.end is not None:
+                panel.plot(x[run.end], values[run.end], color=colour, marker="x", markersize=8, markeredgewidth=2)
+    middle, low, high = _band(curve, _is_log(chart))
+    panel.plot(curve.x, middle, color=colour, linestyle=_DASHES[series.look.dash])
     panel.fill_between(curve.x, low, high, color=colour, alpha=0.13, linewidth=0)
 
 
-def _band(curve: Curve, log: bool) -> tuple[list[float], list[float]]:
-    high = [m + s for m, s in zip(curve.mean, curve.std, strict=True)]
-    low = [m - s for m, s in zip(curve.mean, curve.std, strict=True)]
-    if log:  # what a logarithm cannot show goes to a tenth of the mean, below which the eye has no use for it
-        low = [max(value, m / 10) for value, m in zip(low, curve.mean, strict=True)]
-    return low, high
+def _band(curve: Curve, log: bool) -> tuple[list[float], list[float], list[float]]:
+    """The line and the ends of the band."""
+    if log:
+        middle, factor = ([_nan(value) for value in column] for column in (curve.log_mean, curve.factor))
+        pairs = list(zip(middle, factor, strict=True))
+        return middle, [m / f for m, f in pairs], [min(m * f, LARGEST) for m, f in pairs]
+    both = list(zip(curve.mean, curve.std, strict=True))
+    return curve.mean, [m - s for m, s in both], [m + s for m, s in both]
+
+
+def _nan(value: float | None) -> float:
+    return float("nan") if value is None else value
+
+
+def _is_log(chart: Chart) -> bool:
+    """A logarithmic axis needs something to show."""
+    return chart.log_y and any(v is not None and v > 0 for s in chart.series for run in s.runs for v in run.value)
 
 
 def _dress(panel: Axes, chart: Chart, clock: int | None) -> None:
-    if chart.log_y and any(
-        value is not None and value > 0 for s in chart.series for run in s.runs for value in run.value
-    ):
+    if _is_log(chart):
         panel.set_yscale("log", nonpositive="mask")
     if chart.threshold is not None:
         panel.axhline(chart.threshold, color="#777777", linewidth=1.0, linestyle=(0, (5.0, 3.0)))
     panel.set_ylabel(for_figure(chart.y_label))
-    panel.set_xlabel("updates" if clock is None else "training time (seconds)")
+    panel.set_xlabel(chart.steps if clock is None else "training time (seconds)")
     if clock is not None:
         panel.set_title(for_figure(chart.clocks[clock], 60), fontsize=9)

@@ -15,9 +15,16 @@ from gatedrnn.lab.records.files import write, write_json
 from gatedrnn.theory.files import check_folder
 
 MANIFEST = "report.json"
+PAGE = "index.html"
+MARKDOWN = "report.md"
 _KIND = "gatedrnn report"
 # What a report may write and, listed by an earlier one, remove. No name leads out of the folder.
 _NAME = re.compile(r"(?:figures/)?\w+\.(?:html|json|md|png|svg)", re.ASCII)
+
+
+def figure_file(stem: str, kind: str) -> str:
+    """The name of a figure's file, below the folder."""
+    return f"figures/{stem}.{kind}"
 
 
 def check(out: Path) -> None:

@@ -9,14 +9,16 @@ from typing import Any
 
 from gatedrnn.lab.analysis import Arrival, Arrivals, Mean, arrival, arrivals_of, mean_of
 from gatedrnn.lab.analysis.thresholds import Clock
+from gatedrnn.lab.experiments import MODEL_NAMES
+from gatedrnn.lab.experiments.models import GRU_SUFFIX, variants
+from gatedrnn.lab.report.measure import Measure
 from gatedrnn.lab.report.runs import LabRun
 
-#: The paper's models in the order in which they are shown.
-ORDER = ("softsign", "sigmoid", "refine", "UR", "fast", "UF", "iterated_fast", "chrono", "JANET", "NRU")
 # Options of the training that do not change the result of an update.
 _NO_DIFFERENCE = ("seed", "threads", "checkpoint_seconds", "tensorboard", "budget_seconds")
-# The paper's names for a tied LSTM by gate and initialiser.
-_PAPER_NAMES = {("refine", "uniform"): "UR", ("fast", "uniform"): "UF", ("sigmoid", "chrono"): "chrono"}
+# What tells the paper's models apart, and their names by it.
+_TRAITS = ("cell", "tied", "forget_gate", "forget_init")
+_NAMES = {tuple(getattr(one.model, t) for t in _TRAITS): one.name for one in variants(MODEL_NAMES, hidden_size=1)}
 
 
 @dataclass(frozen=True)
@@ -28,9 +30,9 @@ class Group:
     runs: tuple[LabRun, ...]
 
     @property
-    def metric(self) -> str:
+    def measure(self) -> Measure:
         """What its runs measure."""
-        return self.runs[0].metric
+        return self.runs[0].measure
 
     def mean(self, which: str) -> Mean | None:
         """Over seeds, of the metric in the "best" or the "final" evaluation; None if a run has no finite value."""
@@ -41,7 +43,14 @@ class Group:
     def arrival_of_each(self, threshold: float, clock: Clock = "update") -> dict[int, Arrival]:
         """By seed, where the run reached the threshold."""
         return {
-            run.seed: arrival(run.metrics, run.metric, threshold, run.lower_is_better, clock, run.outcome == "diverged")
+            run.seed: arrival(
+                run.metrics,
+                run.measure.name,
+                threshold,
+                run.measure.lower_is_better,
+                clock,
+                diverged=run.outcome == "diverged",
+            )
             for run in self.runs
         }
 
@@ -51,8 +60,15 @@ class Group:
 
     def on(self, clock: str) -> Group | None:
         """The part of the group that was timed on this clock."""
-        runs = tuple(run for run in self.runs if run.clock == clock)
-        return Group(self.name, self.model, runs) if runs else None
+        return self._part(run for run in self.runs if run.clock == clock)
+
+    def of_task(self, task: str) -> Group | None:
+        """The part of the group that learned this task."""
+        return self._part(run for run in self.runs if run.task["name"] == task)
+
+    def _part(self, runs: Iterable[LabRun]) -> Group | None:
+        chosen = tuple(runs)
+        return Group(self.name, self.model, chosen) if chosen else None
 
 
 def group(name: str, model: str, runs: Iterable[LabRun]) -> Group:
@@ -67,7 +83,8 @@ def clocks_of(groups: Iterable[Group]) -> list[str]:
 
 def in_order(groups: Iterable[Group]) -> list[Group]:
     """The paper's models in the paper's order, then the others by name."""
-    place = {name: i for i, name in enumerate(ORDER)}
+    order = [*MODEL_NAMES, *(f"{name}{GRU_SUFFIX}" for name in MODEL_NAMES)]
+    place = {name: i for i, name in enumerate(order)}
     return sorted(groups, key=lambda found: (place.get(found.model, len(place)), found.model, found.name))
 
 
@@ -87,17 +104,20 @@ def describe(options: Mapping[str, Any]) -> str:
 
 def name_of_model(model: Mapping[str, Any]) -> str:
     """The paper's name for a model where it has one, else its cell, gate and initialiser."""
-    cell, gate, init = (str(model.get(key)) for key in ("cell", "forget_gate", "forget_init"))
-    if cell == "nru":
-        return "NRU"
-    if cell == "janet" and (gate, init) == ("sigmoid", "chrono"):
-        return "JANET"
-    if cell == "lstm" and model.get("tied") is True:
-        if init == "constant":
-            return gate
-        return _PAPER_NAMES.get((gate, init), f"{gate} {init}")
-    untied = "untied " if cell == "lstm" else ""
-    return f"{untied}{cell} {gate}" + ("" if init == "constant" else f" {init}")
+    traits = tuple(model.get(trait) for trait in _TRAITS)
+    if traits in _NAMES:
+        return _NAMES[traits]
+    cell, tied, gate, init = traits
+    like = _NAMES.get(("lstm", True, gate, init))
+    if cell == "gru" and like is not None:
+        return f"{like}{GRU_SUFFIX}"
+    kind = "" if (cell, tied) == ("lstm", True) else f"untied {cell} " if cell == "lstm" else f"{cell} "
+    return f"{kind}{gate}" + ("" if init == "constant" else f" {init}")
+
+
+def lstm_of(model: str) -> str:
+    """The name of the LSTM with the same gate, for a GRU of the paper; the name itself for any other model."""
+    return model.removesuffix(GRU_SUFFIX) if model.removesuffix(GRU_SUFFIX) in MODEL_NAMES else model
 
 
 def _groups(runs: Sequence[LabRun]) -> list[Group]:

@@ -1,16 +1,19 @@
-"""What the report needs to know of an item of the paper, taken from its declaration."""
+"""What the report needs to know of an item of the paper, taken from its declaration, and which runs belong to it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gatedrnn.lab.experiments import EXPERIMENTS, Experiment, PaperValue, View
+from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS, Experiment, PaperValue, View
+from gatedrnn.lab.report.groups import Group, group, in_order
+from gatedrnn.lab.report.measure import Measure
+from gatedrnn.lab.report.runs import LabRun, Slot
 
 
 @dataclass(frozen=True)
 class Item:
-    """A table or figure of the paper. ``declared`` gives, for each budget, (model, seed) by the key of the run.
+    """A table or figure of the paper. ``declared`` gives, for each budget, the place of a run by its key.
 
     ``notes`` say what each budget is. ``values`` are the paper's, by model and column; ``columns`` gives the units, and
     a column that is a task holds the metric there. The paper's means are over ``seeds`` seeds.
@@ -18,20 +21,53 @@ class Item:
 
     label: str
     title: str
-    task: str
+    tasks: tuple[str, ...]
     metric: str
     threshold: float | None
-    declared: Mapping[str, Mapping[str, tuple[str, int]]]
+    declared: Mapping[str, Mapping[str, Slot]]
+    lower_is_better: bool = True
     notes: Mapping[str, str] = field(default_factory=dict)
     setting: str = ""
     expected: tuple[str, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, Mapping[str, PaperValue]] = field(default_factory=dict)
     seeds: int = 3
-    view: View = "updates"
+    view: View | None = "updates"
     theory: bool = False
     pending: str = ""
     differences: tuple[str, ...] = ()
+
+    def budget_of(self, run: LabRun) -> str | None:
+        """The budget at which the run belongs to this item: by what its sweep declared, else by its key."""
+        for budget, slots in self.declared.items():
+            if run.slot is None:
+                if run.key in slots and slots[run.key].task == run.task["name"]:
+                    return budget
+            elif any(run.slot._replace(seed=0) == slot._replace(seed=0) for slot in slots.values()):
+                return budget  # a seed more than were declared is welcome
+        return None
+
+    def place_of(self, run: LabRun) -> Slot | None:
+        """Its task, model and seed as declared; None for a run that does not belong here."""
+        budget = self.budget_of(run)
+        return None if budget is None else run.slot or self.declared[budget][run.key]
+
+    def groups(self, runs: Sequence[LabRun]) -> dict[str, list[Group]]:
+        """The runs of each budget by model, over all tasks of the item."""
+        found: dict[str, dict[str, list[LabRun]]] = {budget: {} for budget in self.declared}
+        for run in runs:
+            if (slot := self.place_of(run)) is not None:
+                found[slot.budget].setdefault(slot.model, []).append(run)
+        return {
+            budget: in_order(group(model, model, members) for model, members in models.items())
+            for budget, models in found.items()
+        }
+
+    def is_complete(self, budget: str, runs: Iterable[LabRun]) -> bool:
+        """Whether every run that is declared at this budget is there and ended, none of them cut short."""
+        declared = self.declared[budget]
+        ended = {declared[run.key] for run in runs if run.complete and run.key in declared}
+        return set(self.declared[budget].values()) <= ended
 
 
 def paper_items() -> list[Item]:
@@ -39,25 +75,40 @@ def paper_items() -> list[Item]:
     return [item_of(experiment) for experiment in EXPERIMENTS.values()]
 
 
+def measures_of(items: Iterable[Item]) -> dict[str, Measure]:
+    """What the items measure, by task: for runs whose files do not say it."""
+    return {
+        task: Measure(item.metric, item.lower_is_better, log=item.lower_is_better)
+        for item in items
+        if item.metric
+        for task in item.tasks
+    }
+
+
 def item_of(experiment: Experiment) -> Item:
     """The item of a declared experiment."""
     return Item(
         label=experiment.label,
         title=experiment.title,
-        task=experiment.tasks[0] if experiment.tasks else "",
+        tasks=experiment.tasks,
         metric=experiment.metric,
         threshold=experiment.threshold,
         declared={
-            budget: {one.run.key(): (one.model_name, one.seed) for one in experiment.runs(budget)}
-            for budget in experiment.notes
+            budget: {
+                one.run.key(): Slot(one.grid or "", budget, one.run.task.name, one.model_name, one.seed)
+                for one in experiment.runs(budget)
+            }
+            for budget in BUDGETS
+            if budget in experiment.notes
         },
+        lower_is_better=experiment.lower_is_better,
         notes={str(budget): note for budget, note in experiment.notes.items()},
         setting=experiment.setting,
         expected=experiment.expected,
         columns=experiment.columns,
         values=experiment.values,
         seeds=experiment.seeds,
-        view=experiment.view or "updates",
+        view=experiment.view,
         theory=experiment.theory,
         pending=experiment.pending or "",
         differences=experiment.differences,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from gatedrnn.lab.report.groups import ORDER, Group
+from gatedrnn.lab.experiments import MODEL_NAMES
+from gatedrnn.lab.report.groups import Group, lstm_of
 from gatedrnn.theory.palette import looks as palette
 
 _DARK_GROUND = "#1f2228"  # of the page's boxes
@@ -24,26 +25,28 @@ class ModelLook(NamedTuple):
 class Looks:
     """The looks of all models of one report.
 
-    The paper's models keep their colours in every report. Others get what is left of the palette, then colours a
-    second time with dashes. Groups of one model in one chart (two learning rates, say) share its colour and differ in
-    their dashes.
+    The paper's models keep their colours in every report, a GRU those of its LSTM, dashed. Others get what is left of
+    the palette, then colours a second time with dashes. Groups of one model in one chart (two learning rates, say)
+    share its colour and differ in their dashes.
     """
 
     def __init__(self, models: Iterable[str]) -> None:
-        strangers = sorted(set(models) - set(ORDER))
-        colours = [look.colour for look in palette([*ORDER, "polynomial", "another"]).values()]
-        places = {name: i for i, name in enumerate(ORDER)}
-        places |= {name: len(ORDER) + i for i, name in enumerate(strangers)}
+        wanted = set(models)
+        strangers = sorted(name for name in wanted if lstm_of(name) not in MODEL_NAMES)
+        colours = [look.colour for look in palette([*MODEL_NAMES, "polynomial", "another"]).values()]
+        places = {name: i for i, name in enumerate([*MODEL_NAMES, *strangers])}
+        places |= {name: places[lstm_of(name)] + len(colours) for name in wanted - places.keys()}
         self._colours = {name: (colours[i % len(colours)], i // len(colours)) for name, i in places.items()}
 
     def of(self, groups: Sequence[Group]) -> dict[str, ModelLook]:
         """The look of each group of a chart, by its name."""
         found: dict[str, ModelLook] = {}
-        seen: dict[str, int] = {}
         for group in groups:
             colour, turn = self._colours[group.model]
-            variant = seen[group.model] = seen.get(group.model, -1) + 1
-            found[group.name] = ModelLook(colour, lightened(colour), _DASHES[(turn + variant) % len(_DASHES)])
+            taken = {look.dash for look in found.values() if look.light == colour}
+            dashes = [_DASHES[(turn + more) % len(_DASHES)] for more in range(len(_DASHES))]
+            free = [dash for dash in dashes if dash not in taken]
+            found[group.name] = ModelLook(colour, lightened(colour), (free or dashes)[0])
         return found
 
 

@@ -5,49 +5,57 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from gatedrnn.lab.records import OPTIONS_FILE
 from gatedrnn.lab.report import folder
 from gatedrnn.lab.report.figures import images
-from gatedrnn.lab.report.items import Item, paper_items
+from gatedrnn.lab.report.items import Item, measures_of, paper_items
 from gatedrnn.lab.report.markdown import markdown
 from gatedrnn.lab.report.page import page
 from gatedrnn.lab.report.runs import load
 from gatedrnn.lab.report.sections import document
+from gatedrnn.lab.report.theory import find
 
 #: progress(done, total, what): called before each piece of work, and once at the end with done = total.
 Progress = Callable[[int, int, str], None]
 
 
 def make_report(
-    runs: Path, out: Path, progress: Progress | None = None, items: Sequence[Item] | None = None
+    runs: Path,
+    out: Path,
+    progress: Progress | None = None,
+    items: Sequence[Item] | None = None,
+    theory: Path | None = None,
 ) -> list[str]:
     """Report the runs at and below a folder into the folder ``out``; return the warnings.
 
     Written: ``index.html``, ``report.md``, ``figures/*.png`` and ``.svg``, and ``report.json``, which lists them.
-    Nothing is written before all is computed; the same records give the same bytes. ``items`` are the paper's unless
-    told otherwise.
+    Nothing is written before all is computed; the same records give the same bytes. ``items`` defaults to the paper's.
+    ``theory`` is a folder that ``gatedrnn theory`` made; by default one at, below or beside that of the runs.
 
     Raises ValueError if there is nothing to report, OSError if ``out`` cannot be written to or holds something else.
     """
     folder.check(out)
     if not runs.is_dir():
         raise ValueError(f"no runs to report: {runs} is not a folder")
-    found, warnings = load(runs)
+    items = paper_items() if items is None else items
+    found, warnings = load(runs, measures_of(items))
     if not found and warnings:
         raise ValueError(f"no readable run in {runs}: {warnings[0]}")
     if not found:
-        raise ValueError(f"no runs to report in {runs}: no folder there holds an options.json")
-    report = document(found, warnings, paper_items() if items is None else items)
+        raise ValueError(f"no runs to report in {runs}: no folder there holds an {OPTIONS_FILE}")
+    report = document(found, warnings, items, find(runs, theory, warnings))
     charts = report.charts()
-    contents = {}
+    contents = {folder.figure_file(picture.stem, "png"): picture.png for picture in report.pictures()}
+    step = progress or (lambda done, total, what: None)
+    total = len(charts) + 1
     for done, chart in enumerate(charts):
-        if progress is not None:
-            progress(done, len(charts), chart.title)
+        step(done, total, chart.title)
         for kind, content in images(chart).items():
-            contents[f"figures/{chart.stem}.{kind}"] = content
+            contents[folder.figure_file(chart.stem, kind)] = content
+    step(len(charts), total, f"writing to {out}")
     # Last, so that what refers to the figures appears after them.
-    contents["report.md"] = markdown(report).encode()
-    contents["index.html"] = page(report).encode()
+    contents[folder.MARKDOWN] = markdown(report).encode()
+    contents[folder.PAGE] = page(report).encode()
     folder.write_report(out, contents)
-    if progress is not None:
-        progress(len(charts), len(charts), "done")
-    return warnings
+    step(total, total, "done")
+    return report.warnings

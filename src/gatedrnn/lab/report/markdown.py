@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gatedrnn.lab.report.document import Chart, Document, Section, Table
+from gatedrnn.lab.report.document import Chart, Document, Picture, Section, Table
+from gatedrnn.lab.report.folder import figure_file
 from gatedrnn.lab.report.text import for_markdown
 
 
@@ -18,6 +19,8 @@ def _lines(document: Document) -> Iterator[str]:
     yield ""
     for paragraph in document.text:
         yield from (for_markdown(paragraph), "")
+    for notice in document.notices:
+        yield from (f"**{for_markdown(notice)}**", "")
     if document.warnings:
         yield from ("**Warnings**", "")
         yield from (f"* {for_markdown(warning)}" for warning in document.warnings)
@@ -38,6 +41,8 @@ def _section(section: Section) -> Iterator[str]:
         yield from _table(table)
     for chart in section.charts:
         yield from _chart(chart)
+    for picture in section.pictures:
+        yield from (_image(picture), "")
     for table in section.tables:
         yield from _table(table)
 
@@ -50,7 +55,10 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _chart(chart: Chart) -> Iterator[str]:
-    yield f"![{for_markdown(chart.title)}](figures/{chart.stem}.png)"
+    yield from (_image(chart), "")
+    yield f"{for_markdown(chart.note)} As [SVG]({figure_file(chart.stem, 'svg')})."
     yield ""
-    yield f"{for_markdown(chart.note)} As [SVG](figures/{chart.stem}.svg)."
-    yield ""
+
+
+def _image(shown: Chart | Picture) -> str:
+    return f"![{for_markdown(shown.title)}]({figure_file(shown.stem, 'png')})"

@@ -73,16 +73,23 @@
     }
     return path;
   };
-  const bandOf = (curve, x, y, floor) => {
+  // A mean and its band: ± one deviation, on a logarithmic axis that of the logarithm, so that it never reaches zero.
+  const middleOf = (curve, log) => (log ? curve.log_mean : curve.mean);
+  const endsOf = (curve, i, log) => {
+    if (!log) return [curve.mean[i] - curve.std[i], curve.mean[i] + curve.std[i]];
+    return curve.log_mean[i] === null ? [null, null] : [curve.log_mean[i] / curve.factor[i], curve.log_mean[i] * curve.factor[i]];
+  };
+  const bandOf = (curve, x, y, log) => {
     const up = [], down = [];
     curve.x.forEach((value, i) => {
-      const px = x(value), high = y(curve.mean[i] + curve.std[i]), low = y(curve.mean[i] - curve.std[i]);
-      if (!Number.isFinite(px) || !Number.isFinite(high)) return;
+      const px = x(value), [low, high] = endsOf(curve, i, log).map(y);
+      if (![px, low, high].every(Number.isFinite)) return;
       up.push(px.toFixed(2) + " " + high.toFixed(2));
-      down.unshift(px.toFixed(2) + " " + (Number.isFinite(low) ? Math.min(low, floor) : floor).toFixed(2));
+      down.unshift(px.toFixed(2) + " " + low.toFixed(2));
     });
     return up.length > 1 ? "M" + up.concat(down).join("L") + "Z" : "";
   };
+  const CROSS = "m-4.5 -4.5l9 9m0 -9l-9 9";
 
   class Chart {
     constructor(figure) {
@@ -136,7 +143,7 @@
         this.button(box, label, name, () => state[key] === value, () => (state[key] = value));
       const across = group("x");
       if (this.data.clocks.length) {
-        choice(across, "x", "updates", "updates", "x-updates");
+        choice(across, "x", "updates", this.data.steps, "x-updates");
         choice(across, "x", "seconds", "time", "x-seconds");
       }
       choice(across, "logX", false, "linear", "x-linear");
@@ -162,7 +169,7 @@
         const swatch = svg("svg", { class: "swatch", width: 26, height: 10, "aria-hidden": "true" }, button);
         paint(svg("line", { x1: 1, x2: 25, y1: 5, y2: 5, class: "line", "stroke-dasharray": series.dash }, swatch), series);
         html("span", "", button, series.name);
-        html("small", "", button, series.seeds === 1 ? "1 seed" : `${series.seeds} seeds`);
+        html("small", "", button, series.legend);
       });
     }
 
@@ -186,8 +193,8 @@
       const upwards = (v) => v !== null && !(logY && v <= 0) && ((y0 = Math.min(y0, v)), (y1 = Math.max(y1, v)));
       for (const { curve, runs } of picked) {
         curve.x.forEach(across);
-        curve.mean.forEach(upwards);
-        if (this.data.band_in_view) curve.mean.forEach((m, i) => (upwards(m + curve.std[i]), upwards(m - curve.std[i])));
+        middleOf(curve, logY).forEach(upwards);
+        if (this.data.band_in_view) curve.x.forEach((_, i) => endsOf(curve, i, logY).forEach(upwards));
         for (const run of runs) {
           run[x].forEach(across);
           run.value.forEach(upwards);
@@ -229,7 +236,7 @@
       svg("rect", { x: MARGIN.left, y: MARGIN.top, width: right - MARGIN.left, height: bottom - MARGIN.top }, clip);
       const area = svg("g", { "clip-path": `url(#${this.clip})` }, canvas);
       for (const { series, curve, i } of picked)
-        paint(svg("path", { class: "band", "data-model": i, d: bandOf(curve, x, y, bottom) }, area), series);
+        paint(svg("path", { class: "band", "data-model": i, d: bandOf(curve, x, y, this.state.logY) }, area), series);
       if (this.state.seeds)
         for (const { series, runs, i } of picked)
           for (const run of runs) {
@@ -237,9 +244,18 @@
             paint(svg("path", { class: "seed", "data-model": i, "data-seed": run.seed, d }, area), series);
           }
       for (const { series, curve, i } of picked) {
-        const d = pathOf(curve.x, curve.mean, x, y);
+        const d = pathOf(curve.x, middleOf(curve, this.state.logY), x, y);
         paint(svg("path", { class: "line", "data-model": i, "stroke-dasharray": series.dash, d }, area), series);
       }
+      // Where a run diverged; not clipped, so that a cross at the edge is seen whole.
+      for (const { series, runs, i } of picked)
+        for (const run of runs) {
+          if (run.diverged_at === null) continue;
+          const px = x(run[this.state.x][run.diverged_at]), py = y(run.value[run.diverged_at]);
+          if (!Number.isFinite(px) || !Number.isFinite(py)) continue;
+          const d = `M${px.toFixed(2)} ${py.toFixed(2)}${CROSS}`;
+          paint(svg("path", { class: "diverged", "data-model": i, "data-seed": run.seed, d }, canvas), series);
+        }
       if (this.data.threshold !== null && Number.isFinite(y(this.data.threshold)))
         svg("line", { class: "threshold", x1: MARGIN.left, x2: right, y1: y(this.data.threshold), y2: y(this.data.threshold) }, area);
       this.marks = svg("g", { class: "marks" }, canvas);
@@ -260,7 +276,7 @@
         svg("line", { class: "grid", x1: at, x2: at, y1: MARGIN.top, y2: bottom }, canvas);
         svg("text", { class: "tick", x: at, y: bottom + 17, "text-anchor": "middle" }, canvas).textContent = number(tick);
       }
-      const label = this.state.x === "updates" ? "updates" : "training time (seconds)";
+      const label = this.state.x === "updates" ? this.data.steps : "training time (seconds)";
       svg("text", { class: "label", x: (MARGIN.left + right) / 2, y: bottom + 35, "text-anchor": "middle" }, canvas).textContent = label;
       const middle = (MARGIN.top + bottom) / 2;
       svg("text", { class: "label", transform: `translate(12 ${middle}) rotate(-90)`, "text-anchor": "middle" }, canvas).textContent =
@@ -314,9 +330,9 @@
       const px = x(at);
       svg("line", { class: "cross", x1: px, x2: px, y1: MARGIN.top, y2: bottom }, this.marks);
       this.readout.replaceChildren();
-      html("strong", "", this.readout, this.state.x === "updates" ? `update ${number(at)}` : `${number(at)} s`);
+      html("strong", "", this.readout, this.state.x === "updates" ? `${this.data.steps.slice(0, -1)} ${number(at)}` : `${number(at)} s`);
       for (const { series, curve } of picked) {
-        const value = valueAt(curve, at);
+        const value = valueAt(curve, at, this.state.logY);
         const row = html("div", "row", this.readout);
         paint(html("i", "dot", row), series);
         html("span", "name", row, series.name);
@@ -324,7 +340,7 @@
           html("span", "value", row, "no value here");
           continue;
         }
-        const spread = value.std > 0 ? ` ± ${number(value.std)}` : "";
+        const spread = value.spread > value.none ? ` ${this.state.logY ? "×÷" : "±"} ${number(value.spread)}` : "";
         html("span", "value", row, (value.exact ? "" : "≈ ") + number(value.mean) + spread);
         if (Number.isFinite(y(value.mean)))
           paint(svg("circle", { class: "mark", cx: px, cy: y(value.mean), r: 4 }, this.marks), series);
@@ -335,8 +351,9 @@
     }
   }
 
-  const valueAt = (curve, at) => {
-    const { x, mean, std } = curve;
+  // The mean and its spread: a deviation, or on a logarithmic axis a factor. `none` is what a single seed has.
+  const valueAt = (curve, at, log) => {
+    const x = curve.x, mean = middleOf(curve, log), spread = log ? curve.factor : curve.std, none = log ? 1 : 0;
     let low = 0, high = x.length - 1;
     if (high < 0 || at < x[0] || at > x[high]) return null;
     while (high - low > 1) {
@@ -344,10 +361,12 @@
       if (x[middle] <= at) low = middle;
       else high = middle;
     }
-    for (const i of [low, high]) if (x[i] === at) return { mean: mean[i], std: std[i], exact: true };
+    for (const i of [low, high])
+      if (x[i] === at) return mean[i] === null ? null : { mean: mean[i], spread: spread[i], none, exact: true };
+    if (mean[low] === null || mean[high] === null) return null;
     const part = (at - x[low]) / (x[high] - x[low]);
     const mix = (v) => v[low] + part * (v[high] - v[low]);
-    return { mean: mix(mean), std: mix(std), exact: false };
+    return { mean: mix(mean), spread: mix(spread), none, exact: false };
   };
 
   document.querySelectorAll("figure.chart").forEach((figure) => new Chart(figure));

@@ -12,12 +12,13 @@ import json
 from collections.abc import Iterator, Mapping
 from importlib import resources
 
-from gatedrnn.lab.report.document import Chart, Document, Section, Table, chart_json
+from gatedrnn.lab.report.document import Chart, Document, Picture, Section, Table, chart_json
+from gatedrnn.lab.report.folder import figure_file
 from gatedrnn.lab.report.looks import ModelLook
 from gatedrnn.lab.report.text import for_html
+from gatedrnn.lab.report.verdicts import VERDICTS
 
 _LONG = 40  # characters; a longer cell may break its lines
-_VERDICTS = ("agrees", "differs", "partial", "not run")
 
 
 def page(document: Document) -> str:
@@ -42,6 +43,7 @@ def _lines(document: Document) -> Iterator[str]:
     yield "<body>"
     yield f"<h1>{for_html(document.title)}</h1>"
     yield from (f"<p>{for_html(paragraph)}</p>" for paragraph in document.text)
+    yield from (f'<p class="notice" role="note">{for_html(notice)}</p>' for notice in document.notices)
     if document.warnings:
         yield '<div class="warnings" role="note"><strong>Warnings</strong><ul>'
         yield from (f"<li>{for_html(warning)}</li>" for warning in document.warnings)
@@ -66,6 +68,8 @@ def _section(section: Section) -> Iterator[str]:
         yield from _table(table, looks, {})
     for chart in section.charts:
         yield from _figure(chart)
+    for picture in section.pictures:
+        yield from _picture(picture)
     for table in section.tables:
         yield from _table(table, looks, {})
     yield "</section>"
@@ -75,7 +79,16 @@ def _figure(chart: Chart) -> Iterator[str]:
     yield f'<figure class="chart" data-chart="{for_html(chart.stem)}">'
     yield f"<figcaption>{for_html(chart.title)} <small>{for_html(chart.note)}</small></figcaption>"
     yield '<div class="controls"></div><div class="plot"></div><div class="legend"></div>'
-    yield f"<noscript><p>The curves need JavaScript; as a picture: figures/{for_html(chart.stem)}.png</p></noscript>"
+    picture = for_html(figure_file(chart.stem, "png"))
+    yield f"<noscript><p>The curves need JavaScript; as a picture: {picture}</p></noscript>"
+    yield "</figure>"
+
+
+def _picture(picture: Picture) -> Iterator[str]:
+    """Inside the page, as all else: it may be moved without the figures beside it."""
+    encoded = base64.b64encode(picture.png).decode()
+    yield '<figure class="picture">'
+    yield f'<img alt="{for_html(picture.title)}" src="data:image/png;base64,{encoded}">'
     yield "</figure>"
 
 
@@ -88,7 +101,7 @@ def _table(table: Table, looks: Mapping[str, ModelLook], anchors: Mapping[str, s
     for row in table.rows:
         cells = []
         for i, cell in enumerate(row):
-            inner = _badge(cell) if cell in _VERDICTS else for_html(cell)
+            inner = _badge(cell) if cell in VERDICTS else for_html(cell)
             if cell in anchors:
                 inner = f'<a href="#{for_html(anchors[cell])}">{inner}</a>'
             if i == table.models and cell in looks:

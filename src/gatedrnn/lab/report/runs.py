@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from gatedrnn.lab.analysis import finite
-from gatedrnn.lab.records import (
-    ENVIRONMENT_FILE,
-    METRICS_FILE,
-    OPTIONS_FILE,
-    RECORD_FILE,
-    RunRecord,
-    find_runs,
-    read_run,
-)
+from gatedrnn.lab.records import ENVIRONMENT_FILE, OPTIONS_FILE, RECORD_FILE, RunRecord, find_runs, read_run
 from gatedrnn.lab.report import fields
+from gatedrnn.lab.report.evaluations import evaluations
+from gatedrnn.lab.report.measure import LOSS, Measure, measure_in
 from gatedrnn.lab.report.text import clean
 
-# For a run without record.json, which would say it: is less of the metric better?
-_LOWER_IS_BETTER = {"mse": True, "perplexity": True, "accuracy": False}
+
+class Slot(NamedTuple):
+    """Which run of a grid this is: of which task, model and seed, at which budget."""
+
+    grid: str
+    budget: str
+    task: str
+    model: str
+    seed: int
 
 
 @dataclass(frozen=True)
 class LabRun:
-    """One run as the report sees it. ``outcome`` is the record's, or "unfinished" where there is none."""
+    """One run as the report sees it. ``outcome`` is the record's, or "unfinished" where there is none.
+
+    ``slot`` is where the sweep that made it says it belongs; None for a run that no sweep made, or an older one.
+    """
 
     name: str
     key: str
@@ -35,12 +39,12 @@ class LabRun:
     task: dict[str, Any]
     model: dict[str, Any]
     training: dict[str, Any]
-    metric: str
-    lower_is_better: bool
+    measure: Measure
     metrics: list[dict[str, Any]]
     record: dict[str, Any]
     outcome: str
     clock: str
+    slot: Slot | None = None
 
     @property
     def last_update(self) -> int:
@@ -63,30 +67,71 @@ class LabRun:
 
     def value(self, which: str) -> float | None:
         """The metric in the "final" or the "best" evaluation, so far where the run has not ended."""
+        metric = self.measure.name
         recorded = self.record.get(which, {})
-        if self.metric in recorded:
-            return finite(recorded[self.metric])
-        values = [value for value in (finite(line.get(self.metric)) for line in self.metrics) if value is not None]
+        if metric in recorded:
+            return finite(recorded[metric])
+        values = [value for value in (finite(line.get(metric)) for line in self.metrics) if value is not None]
         if not values:
             return None
-        return values[-1] if which == "final" else min(values) if self.lower_is_better else max(values)
+        return values[-1] if which == "final" else min(values) if self.measure.lower_is_better else max(values)
+
+    @property
+    def tested(self) -> float | None:
+        """The metric on test data, with the weights of the best validation; None where it was not tested."""
+        return finite(self.record.get("test", {}).get(self.measure.name))
+
+    @property
+    def seconds_an_epoch(self) -> float | None:
+        """Of training; None where nobody counted epochs."""
+        return finite(self.record.get("seconds_an_epoch"))
 
 
-def load(root: Path) -> tuple[list[LabRun], list[str]]:
-    """The readable runs below a folder, in the order of their names, and what there is to warn of."""
-    runs: list[LabRun] = []
-    warnings: list[str] = []
+def load(root: Path, measures: Mapping[str, Measure] | None = None) -> tuple[list[LabRun], list[str]]:
+    """The readable runs below a folder, in the order of their names, and what there is to warn of.
+
+    What a run measures is said by its own files, else by another run of the same task, else by ``measures``, by task.
+    """
+    opened: dict[Path, _Opened] = {}
+    said: dict[Path, list[str]] = {}
     for folder in find_runs(root):
-        name = clean(folder.relative_to(root).as_posix())
-        said: list[str] = []
+        said[folder] = []
         try:
-            found = read_run(folder)
-            runs.append(_run(name, found, said))
-            said = [*found.warnings, *said]
+            opened[folder] = _open(read_run(folder), said[folder])
         except (ValueError, OSError) as wrong:
-            said = [f"not read: {wrong}"]
-        warnings += [f"{name}: {_here(text, folder)}" for text in said]
-    return _without_copies(runs, warnings), warnings
+            said[folder] = [f"not read: {wrong}"]
+    known = dict(measures or {})
+    known |= {found.task: found.measure for found in opened.values() if found.measure is not None}
+    runs = [_run(_name(folder, root), found, known, said[folder]) for folder, found in opened.items()]
+    warnings = [
+        f"{_name(folder, root)}: {_here(warning, folder)}" for folder, several in said.items() for warning in several
+    ]
+    for same in (lambda run: run.key, lambda run: run.slot):
+        runs = _without_copies(runs, same, warnings)
+    return sorted(runs, key=lambda run: run.name), warnings
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A run whose files were read and checked, but for its metrics."""
+
+    options: dict[str, Any]
+    record: dict[str, Any]
+    environment: dict[str, Any]
+    slot: Slot | None
+    lines: list[dict[str, Any]]
+
+    @property
+    def task(self) -> str:
+        return str(self.options["task"]["name"])
+
+    @property
+    def measure(self) -> Measure | None:
+        return measure_in(self.record) or measure_in(self.options)
+
+
+def _name(folder: Path, root: Path) -> str:
+    return str(clean(folder.relative_to(root).as_posix()))
 
 
 def _here(message: str, folder: Path) -> str:
@@ -94,33 +139,37 @@ def _here(message: str, folder: Path) -> str:
     return str(clean(message.replace(f"{folder}{os.sep}", "")))
 
 
-def _run(name: str, found: RunRecord, said: list[str]) -> LabRun:
-    options = _options(clean(found.options))
-    task, model, training, key = options["task"], options["model"], options["training"], options["key"]
+def _open(found: RunRecord, said: list[str]) -> _Opened:
+    said += found.warnings
+    options = _options(clean(found.options), said)
     record = _kept(RECORD_FILE, clean(found.record or {}), fields.RECORD, said)
-    if record.get("key", key) != key:
+    if record.get("key", options["key"]) != options["key"]:
         raise ValueError(f"{RECORD_FILE} belongs to other options (its key differs)")
     environment = _kept(ENVIRONMENT_FILE, clean(found.environment or {}), fields.ENVIRONMENT, said)
-    metric, lower_is_better = _metric(record, found.metrics)
-    metrics = _evaluations(found.metrics, metric, said)
     said += record.get("notes", [])  # what the run itself found damaged when it was resumed
+    return _Opened(options, record, environment, _slot(options, said), found.metrics)
+
+
+def _run(name: str, found: _Opened, known: Mapping[str, Measure], said: list[str]) -> LabRun:
+    training = found.options["training"]
+    measure = found.measure or known.get(found.task, LOSS)
     return LabRun(
         name=name,
-        key=key,
+        key=found.options["key"],
         seed=training["seed"],
-        task=task,
-        model=model,
+        task=found.options["task"],
+        model=found.options["model"],
         training=training,
-        metric=metric,
-        lower_is_better=lower_is_better,
-        metrics=metrics,
-        record=record,
-        outcome=record.get("outcome", "unfinished"),
-        clock=_clock(environment, training),
+        measure=measure,
+        metrics=evaluations(found.lines, measure.name, said),
+        record=found.record,
+        outcome=found.record.get("outcome", "unfinished"),
+        clock=_clock(found.environment, training),
+        slot=found.slot,
     )
 
 
-def _options(written: dict[str, Any]) -> dict[str, Any]:
+def _options(written: dict[str, Any], said: list[str]) -> dict[str, Any]:
     """The options; ValueError where a field is wrong or missing that says which run this is."""
     wrong: list[tuple[str, str]] = []
     options = fields.kept(written, fields.OPTIONS, wrong)
@@ -128,7 +177,23 @@ def _options(written: dict[str, Any]) -> dict[str, Any]:
         raise ValueError(f"{OPTIONS_FILE}: " + "; ".join(f"{field} {what}" for field, what in wrong))
     if lacking := fields.missing(options, fields.NEEDED):
         raise ValueError(f"{OPTIONS_FILE} has no {', '.join(lacking)}")
-    return options
+    return _kept(OPTIONS_FILE, options, {**fields.MEASURE, "declared": fields.DECLARED}, said)
+
+
+def _slot(options: Mapping[str, Any], said: list[str]) -> Slot | None:
+    """What a sweep declared, if it is all there and speaks of this run."""
+    declared = options.get("declared")
+    if declared is None:
+        return None
+    task, seed = options["task"]["name"], options["training"]["seed"]
+    declared = {"task": task, **declared}
+    if lacking := fields.missing(declared, Slot._fields):
+        said.append(f"{OPTIONS_FILE}: declared has no {', '.join(lacking)}; left out")
+    elif (declared["task"], declared["seed"]) != (task, seed):
+        said.append(f"{OPTIONS_FILE}: declared speaks of another task or seed than the options; left out")
+    else:
+        return Slot(*(declared[name] for name in Slot._fields))
+    return None
 
 
 def _kept(file: str, written: dict[str, Any], wanted: fields.Fields, said: list[str]) -> dict[str, Any]:
@@ -136,52 +201,6 @@ def _kept(file: str, written: dict[str, Any], wanted: fields.Fields, said: list[
     found = fields.kept(written, wanted, wrong)
     said += [f"{file}: {field} {what}; left out" for field, what in wrong]
     return found
-
-
-def _evaluations(lines: Sequence[object], metric: str, said: list[str]) -> list[dict[str, Any]]:
-    """The lines that are evaluations, each update once and in order, without the fields that are wrong."""
-    wanted = fields.evaluation(metric)
-    found: dict[int, dict[str, Any]] = {}
-    damages: dict[str, list[str]] = {}
-    strangers, order, again = [], [], []
-    for number, line in enumerate(lines, start=1):
-        wrong: list[tuple[str, str]] = []
-        evaluation = fields.kept(clean(line), wanted, wrong) if isinstance(line, Mapping) else {}
-        if not {"update", "seconds"} <= evaluation.keys():
-            strangers.append(number)
-            continue
-        for field, what in wrong:
-            damages.setdefault(field, []).append(f"line {number}: {field} {what}; left out")
-        update = int(evaluation["update"])
-        order.append(update)
-        if update in found:
-            again.append(update)
-        else:
-            found[update] = evaluation
-    said += [f"{METRICS_FILE}, {several[0]}{_and_more(len(several) - 1)}" for several in damages.values()]
-    if strangers:
-        more = _and_more(len(strangers) - 1)
-        said.append(f"{METRICS_FILE}, line {strangers[0]}: no evaluation with update and seconds; left out{more}")
-    if again:
-        said.append(
-            f"{METRICS_FILE}: update {again[0]} stands there twice{_and_more(len(again) - 1)}: two processes may have "
-            "written here; the first line of each update counts"
-        )
-    elif order != sorted(order):
-        said.append(f"{METRICS_FILE}: the updates are not in order; sorted")
-    return [found[update] for update in sorted(found)]
-
-
-def _and_more(count: int) -> str:
-    return f" (and {count} more)" if count else ""
-
-
-def _metric(record: Mapping[str, Any], metrics: Sequence[object]) -> tuple[str, bool]:
-    if "metric" in record and "lower_is_better" in record:
-        return record["metric"], record["lower_is_better"]
-    first = metrics[0] if metrics else None
-    known = [name for name in _LOWER_IS_BETTER if isinstance(first, Mapping) and name in first]
-    return (known[0], _LOWER_IS_BETTER[known[0]]) if known else ("loss", True)
 
 
 def _clock(environment: Mapping[str, Any], training: Mapping[str, Any]) -> str:
@@ -194,17 +213,19 @@ def _clock(environment: Mapping[str, Any], training: Mapping[str, Any]) -> str:
     return f"{engine} engine, {count}, {processor}" + ("" if device == "cpu" else f", {device}")
 
 
-def _without_copies(runs: list[LabRun], warnings: list[str]) -> list[LabRun]:
+def _without_copies(runs: list[LabRun], same: Callable[[LabRun], Hashable], warnings: list[str]) -> list[LabRun]:
     """A run that lies there twice counts once, as far as it got: a copy is not another seed."""
-    kept: dict[str, LabRun] = {}
+    kept: dict[Hashable, LabRun] = {}
     for run in runs:
-        other = kept.get(run.key)
+        place = same(run)
+        place = run.name if place is None else place
+        other = kept.get(place)
         if other is None:
-            kept[run.key] = run
+            kept[place] = run
             continue
         better, worse = (
             (run, other) if (run.complete, run.last_update) > (other.complete, other.last_update) else (other, run)
         )
-        kept[run.key] = better
+        kept[place] = better
         warnings.append(f"{worse.name}: the same run as {better.name}; counted once")
-    return sorted(kept.values(), key=lambda run: run.name)
+    return list(kept.values())

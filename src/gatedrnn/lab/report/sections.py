@@ -5,31 +5,41 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gatedrnn.lab.analysis import finite, mean_of
-from gatedrnn.lab.experiments import PaperValue, View
-from gatedrnn.lab.report import tables, text, verdicts
+from gatedrnn.lab.analysis import finite
+from gatedrnn.lab.experiments import View
+from gatedrnn.lab.report import tables, text, theory, verdicts
 from gatedrnn.lab.report.charts import learning_curves, time_scale_charts
-from gatedrnn.lab.report.claims import CHECKS
+from gatedrnn.lab.report.comparisons import BUDGET_NAMES, compare, papers_values, sentences
 from gatedrnn.lab.report.document import Chart, Document, Section, Table
-from gatedrnn.lab.report.groups import Group, by_options, group, in_order, name_of_model
+from gatedrnn.lab.report.groups import Group, by_options, name_of_model
 from gatedrnn.lab.report.items import Item
 from gatedrnn.lab.report.looks import Looks
+from gatedrnn.lab.report.measure import LOSS
 from gatedrnn.lab.report.runs import LabRun
+from gatedrnn.lab.report.theory import Theory
 
-_BUDGETS = {"paper": "the paper's setting", "desk": "desk budget, not the paper's setting"}
 
-
-def document(runs: Sequence[LabRun], warnings: Sequence[str], items: Sequence[Item]) -> Document:
-    """The whole report of these runs."""
-    known = {key for item in items for declared in item.declared.values() for key in declared}
-    others = by_options([run for run in runs if run.key not in known])
-    groups = {item.label: {budget: _groups(item, budget, runs) for budget in item.declared} for item in items}
-    models = {found.model for found in _flat(groups)} | {found.model for task in others.values() for found in task}
-    looks = Looks(models)
-    of_paper = [_item(item, groups[item.label], looks) for item in items]
+def document(
+    runs: Sequence[LabRun], warnings: Sequence[str], items: Sequence[Item], found_theory: Theory | None = None
+) -> Document:
+    """The whole report of these runs, and of the theory if its results were found."""
+    said = [*warnings, *_undeclared(runs, items)]
+    groups = {item.label: item.groups(runs) for item in items}
+    others = by_options([run for run in runs if not any(item.budget_of(run) for item in items)])
+    models = {found.model for several in groups.values() for members in several.values() for found in members}
+    looks = Looks(models | {found.model for task in others.values() for found in task})
+    of_paper = []
+    for item in items:
+        if item.theory and found_theory is not None:
+            of_paper.append(_theory(item, found_theory, said))
+        else:
+            of_paper.append(_item(item, groups[item.label], looks))
+    trained = {item.label for item in items if not item.theory}
+    run = [section for section in of_paper if section.verdict != verdicts.NOT_RUN]
     # What was run comes first; what was not is long, and nobody should have to scroll past it.
-    sections = [section for section in of_paper if section.verdict != verdicts.NOT_RUN]
+    sections = [section for section in run if section.label in trained]
     sections += [_other(i, task, found, items, looks) for i, (task, found) in enumerate(others.items(), start=1)]
+    sections += [section for section in run if section.label not in trained]
     sections += [section for section in of_paper if section.verdict == verdicts.NOT_RUN]
     sections.append(Section("all-runs", "All runs", tables=[tables.all_runs(runs)]))
     sections.append(Section("rules", "How to read the verdicts", text=list(verdicts.RULES)))
@@ -38,51 +48,66 @@ def document(runs: Sequence[LabRun], warnings: Sequence[str], items: Sequence[It
         ("label", "verdict", "what"),
         [(section.label, section.verdict, section.title) for section in of_paper],
     )
-    return Document("gatedrnn: runs beside the paper", [_summary(runs)], list(warnings), overview, sections)
+    title = "gatedrnn: runs beside the paper"
+    return Document(title, [_summary(runs)], _notices(runs, items), said, overview, sections)
 
 
-def _flat(groups: Mapping[str, Mapping[str, Sequence[Group]]]) -> list[Group]:
-    return [found for budgets in groups.values() for members in budgets.values() for found in members]
+def _notices(runs: Sequence[LabRun], items: Sequence[Item]) -> list[str]:
+    """That smoke runs do not count, where there are any."""
+    budgets = [{item.budget_of(run) for item in items} - {None} for run in runs]
+    smoke = sum(bool(found) and not found & set(verdicts.COUNTED) for found in budgets)
+    if not smoke:
+        return []
+    if smoke < len(runs):
+        return [f"{smoke} of {len(runs)} runs are smoke runs, which do not count for any table or figure."]
+    return [
+        "All runs found are smoke runs: they show that everything works, and do not count for any table or figure. "
+        "gatedrnn sweep LABEL --budget desk makes runs that do."
+    ]
 
 
-def _groups(item: Item, budget: str, runs: Sequence[LabRun]) -> list[Group]:
-    members: dict[str, list[LabRun]] = {}
-    for run in runs:
-        if run.key in item.declared[budget]:
-            members.setdefault(item.declared[budget][run.key][0], []).append(run)
-    return in_order(group(model, model, found) for model, found in members.items())
+def _undeclared(runs: Sequence[LabRun], items: Sequence[Item]) -> list[str]:
+    """Runs whose sweep declared other options for their place than this version does."""
+    keys = {key for item in items for slots in item.declared.values() for key in slots}
+    return [
+        f"{run.name}: its options are not those declared today for {run.slot.grid} at {run.slot.budget} budget"
+        for run in runs
+        if run.slot is not None and run.key not in keys and any(item.budget_of(run) for item in items)
+    ]
 
 
 def _item(item: Item, groups: Mapping[str, Sequence[Group]], looks: Looks) -> Section:
-    best = next((budget for budget in ("paper", "desk", "smoke") if groups.get(budget)), None)
+    best = next((budget for budget in item.declared if groups.get(budget)), None)
     said: list[str] = []
     compared: list[Table] = []
     shown: list[Table] = []
     charts: list[Chart] = []
     parts: list[str] = []
     complete = False
-    for budget in _BUDGETS:
+    for budget in verdicts.COUNTED:
         found = groups.get(budget) or []
         if not found:
             continue
-        whole = verdicts.is_complete(list(item.declared[budget].values()), found)
-        checked = _comparisons(item, budget, whole, found)
-        compared += checked
-        shown += _tables(found, item.metric, item.threshold, item.view, f"{_BUDGETS[budget].capitalize()}. ")
-        charts += _charts(item, budget, found, looks)
+        whole = item.is_complete(budget, (run for members in found for run in members.runs))
+        checked = compare(item, budget, whole, found)
+        compared += checked.tables
         said.append(_found(item, budget, found))
+        for task in item.tasks:
+            part = [members for whole_group in found if (members := whole_group.of_task(task)) is not None]
+            if part:
+                shown += _tables_of(item, budget, task, part)
+                charts += _charts_of(item, budget, task, part, looks)
         if budget == best:
-            complete = whole
-            parts = [row[-1] for table in checked for row in table.rows]
+            complete, parts = whole, checked.parts
     verdict = verdicts.of_item(best, complete, parts)
     head = [item.setting] if item.setting else []
     if verdict == verdicts.NOT_RUN:
         if item.expected:
             head.append(f"The paper: {'; '.join(item.expected)}.")
         said.append(_why_not(item, best))
-        compared = _paper_table(item)
+        compared = papers_values(item)
     return Section(
-        anchor=item.label.replace(":", "-"),
+        anchor=_anchor(item),
         title=item.title,
         label=item.label,
         verdict=verdict,
@@ -93,13 +118,36 @@ def _item(item: Item, groups: Mapping[str, Sequence[Group]], looks: Looks) -> Se
     )
 
 
+def _theory(item: Item, found: Theory, warnings: list[str]) -> Section:
+    """An item that needs no training: what gatedrnn theory made, and the paper's sentences checked in its numbers."""
+    pictures = theory.picture(found, item.label, item.title, warnings) if item.label.startswith("fig:") else []
+    shown = theory.table(found, item.label, warnings) if item.label.startswith("tab:") else []
+    checks = [theory.check(found, sentence) for sentence in item.expected]
+    compared = sentences(item.expected, checks, "in our numbers", "checked in the numbers of gatedrnn theory")
+    parts = [row[-1] for table in compared for row in table.rows]
+    return Section(
+        anchor=_anchor(item),
+        title=item.title,
+        label=item.label,
+        verdict=verdicts.of_item(verdicts.COUNTED[0], bool(pictures or shown), parts),
+        text=[item.setting, *(f"Different from the paper: {difference}" for difference in item.differences)],
+        verdicts=compared,
+        pictures=pictures,
+        tables=shown,
+    )
+
+
+def _anchor(item: Item) -> str:
+    return item.label.replace(":", "-")
+
+
 def _why_not(item: Item, best: str | None) -> str:
     if item.theory:
-        return "Not run here. It needs no training: gatedrnn theory --out DIR draws it."
+        return "Not run here. It needs no training: gatedrnn theory --out DIR draws it, and --theory DIR shows it here."
     if item.pending:
         return f"Not run: {item.pending}."
-    if best == "smoke":
-        return "Not run: there are smoke runs, which only show that the machinery works."
+    if best is not None:
+        return f"Not run: there are {best} runs, which only show that the machinery works."
     return f"Not run: gatedrnn sweep {item.label} makes its runs."
 
 
@@ -110,74 +158,17 @@ def _found(item: Item, budget: str, groups: Sequence[Group]) -> str:
     return f"Runs at {budget} budget{note}: {here} of {len(item.declared[budget])} found, {ended} of them ended."
 
 
-def _paper_table(item: Item) -> list[Table]:
-    """The paper's numbers as it prints them."""
-    if not item.values:
-        return []
-    header = ("model", *(f"{name} ({unit})" for name, unit in item.columns.items()))
-    rows = [(model, *(_paper_value(row.get(name)) for name in item.columns)) for model, row in item.values.items()]
-    return [Table("The paper's values.", header, rows)]
+def _tables_of(item: Item, budget: str, task: str, groups: Sequence[Group]) -> list[Table]:
+    name = BUDGET_NAMES[budget]
+    prefix = f"{name[0].upper()}{name[1:]}. " + (f"Task {task}. " if len(item.tasks) > 1 else "")
+    return _tables(groups, item.threshold, item.view, prefix)
 
 
-def _paper_value(value: PaperValue | None) -> str:
-    if value is None:
-        return "—"
-    spread = "" if value.std is None else f" ± {text.number(value.std)}"
-    return f"{text.number(value.value)}{spread}" + (" (diverged)" if value.diverged else "")
-
-
-def _number_rows(item: Item, budget: str, complete: bool, groups: Mapping[str, Group]) -> list[tuple[str, ...]]:
-    """Ours beside the paper's, for every column that is a task; times are not compared with another machine's."""
-    rows: list[tuple[str, ...]] = []
-    for model, row in item.values.items():
-        for column, paper in row.items():
-            if column == "time":
-                continue
-            members = tuple(run for run in groups[model].runs if run.task["name"] == column) if model in groups else ()
-            ours = Group(model, model, members).mean("best") if members else None
-            if ours is not None and item.columns.get(column, "").startswith("%"):
-                ours = mean_of([100 * value for run in members if (value := run.value("best")) is not None])
-            verdict = verdicts.NOT_RUN
-            if members:
-                found = verdicts.of_number(ours, paper.value, item.seeds, paper.std)
-                verdict = verdicts.at_most_partial(budget, complete, found)
-            rows.append((model, column, text.mean(ours), str(len(members)), _paper_value(paper), verdict))
-    return rows
-
-
-def _comparisons(item: Item, budget: str, complete: bool, groups: Sequence[Group]) -> list[Table]:
-    """Our numbers beside the paper's, and its sentences checked; the last column is the verdict."""
-    by_model = {found.model: found for found in groups}
-    found = []
-    if numbers := _number_rows(item, budget, complete, by_model):
-        caption = f"Ours at {_BUDGETS[budget]}, beside the paper's values."
-        header = ("model", "column", f"ours, {budget}", "seeds", "paper", "verdict")
-        found.append(Table(caption, header, numbers, models=0))
-    sentences = [_sentence(item, sentence, budget, complete, by_model) for sentence in item.expected]
-    if sentences:
-        caption = f"What the paper says, checked at {_BUDGETS[budget]}."
-        columns = ("the paper", f"in our runs, {budget}", "checked as", "seen", "verdict")
-        found.append(Table(caption, columns, sentences))
-    return found
-
-
-def _sentence(item: Item, sentence: str, budget: str, complete: bool, groups: Mapping[str, Group]) -> tuple[str, ...]:
-    claim = CHECKS.get(sentence)
-    if claim is None:
-        return sentence, "not checked", "—", "—", verdicts.PARTIAL
-    checked = claim.check(groups, item.threshold, "seconds" if item.view in ("seconds", "loss") else "update")
-    held = {True: "holds", False: "does not hold", None: "not decided"}[checked.holds]
-    verdict = verdicts.at_most_partial(budget, complete, verdicts.of_claim(checked))
-    return sentence, held, checked.what, checked.seen, verdict
-
-
-def _tables(
-    groups: Sequence[Group], metric: str, threshold: float | None, view: View | None = None, prefix: str = ""
-) -> list[Table]:
+def _tables(groups: Sequence[Group], threshold: float | None, view: View | None, prefix: str = "") -> list[Table]:
     """The tables behind the charts of a view; all of them for None."""
-    found: list[Table | None] = []
+    found: list[Table | None] = [tables.selected(groups)]
     if view != "seconds":
-        found.append(tables.results(groups, metric, threshold))
+        found.append(tables.results(groups, threshold))
     if view in (None, "updates") and threshold is not None:
         found.append(tables.firsts(groups, threshold))
     if view in (None, "seconds"):
@@ -187,33 +178,34 @@ def _tables(
     return [replace(table, caption=prefix + table.caption) for table in found if table is not None]
 
 
-def _charts(item: Item, budget: str, groups: Sequence[Group], looks: Looks) -> list[Chart]:
-    stem = f"{item.label.replace(':', '_')}_{budget}"
-    title = f"{item.title} ({_BUDGETS[budget]})"
+def _charts_of(item: Item, budget: str, task: str, groups: Sequence[Group], looks: Looks) -> list[Chart]:
+    several = len(item.tasks) > 1
+    stem = f"{item.label.replace(':', '_')}_{budget}" + (f"_{task}" if several else "")
+    title = f"{item.title}{f', {task}' if several else ''} ({BUDGET_NAMES[budget]})"
     scales = time_scale_charts(f"{stem}_time_scales", f"Time scales: {title}", groups, looks)
+    measure = groups[0].measure
     if item.view == "time_scales":
-        return [*scales, learning_curves(stem, title, groups, item.metric, looks, item.threshold)]
+        return [*scales, learning_curves(stem, title, groups, measure, looks, item.threshold)]
     against = "seconds" if item.view in ("seconds", "loss") else "updates"
-    drawn = "loss" if item.view == "loss" else item.metric
-    threshold = item.threshold if drawn == item.metric else None
+    drawn, threshold = (LOSS, None) if item.view == "loss" else (measure, item.threshold)
     curves = learning_curves(stem, title, groups, drawn, looks, threshold, against)
     return [curves, *scales] if item.view == "updates" else [curves]
 
 
 def _other(number: int, task: str, groups: Sequence[Group], items: Sequence[Item], looks: Looks) -> Section:
-    metric = groups[0].metric
+    measure = groups[0].measure
     threshold = _threshold(groups, items)
     stem = f"other_{number}"
-    charts = [learning_curves(f"{stem}_metric", task, groups, metric, looks, threshold)]
+    charts = [learning_curves(f"{stem}_metric", task, groups, measure, looks, threshold)]
     lines = [line for found in groups for run in found.runs for line in run.metrics]
-    if any(line.get("loss") != line.get(metric) for line in lines):  # the loss of adding is its metric
-        charts.append(learning_curves(f"{stem}_loss", f"{task}: loss", groups, "loss", looks))
+    if any(line.get("loss") != line.get(measure.name) for line in lines):  # the loss of adding is its metric
+        charts.append(learning_curves(f"{stem}_loss", f"{task}: loss", groups, LOSS, looks))
     charts += time_scale_charts(f"{stem}_time_scales", f"{task}: time scales", groups, looks)
     said = ["These runs belong to no table or figure of the paper."]
     if threshold is not None:
-        said.append(f"Threshold: {metric} {text.number(threshold)}.")
+        said.append(f"Threshold: {measure.name} {text.number(threshold)}.")
     return Section(
-        f"other-{number}", f"Other runs: {task}", text=said, tables=_tables(groups, metric, threshold), charts=charts
+        f"other-{number}", f"Other runs: {task}", text=said, tables=_tables(groups, threshold, None), charts=charts
     )
 
 
@@ -222,8 +214,9 @@ def _threshold(groups: Sequence[Group], items: Sequence[Item]) -> float | None:
     targets = {finite(run.training.get("target")) for found in groups for run in found.runs} - {None}
     if len(targets) == 1:
         return targets.pop()
-    task, metric = groups[0].runs[0].task["name"], groups[0].metric
-    return next((i.threshold for i in items if i.task == task and i.metric == metric and i.threshold is not None), None)
+    task, metric = groups[0].runs[0].task["name"], groups[0].measure.name
+    known = [item.threshold for item in items if task in item.tasks and item.metric == metric]
+    return next((threshold for threshold in known if threshold is not None), None)
 
 
 def _summary(runs: Sequence[LabRun]) -> str:

@@ -12,8 +12,9 @@ from gatedrnn.lab.report.groups import Group, clocks_of, describe
 from gatedrnn.lab.report.runs import LabRun
 
 
-def results(groups: Sequence[Group], metric: str, threshold: float | None) -> Table:
+def results(groups: Sequence[Group], threshold: float | None) -> Table:
     """What each model reached, in how many updates, and how its runs ended."""
+    metric = groups[0].measure.name
     header = ["model", "seeds", f"best {metric}", f"last {metric}"]
     if threshold is not None:
         header.append(f"updates to {metric} {text.number(threshold)}")
@@ -24,6 +25,22 @@ def results(groups: Sequence[Group], metric: str, threshold: float | None) -> Ta
             row.append(text.arrivals(found.arrivals(threshold)))
         rows.append((*row, _outcomes(found)))
     return Table("Mean ± standard deviation over seeds.", (*header, "how the runs ended"), rows, models=0)
+
+
+def selected(groups: Sequence[Group]) -> Table | None:
+    """Where validation stood best and what the weights of that moment gave on test data; None without such runs."""
+    metric = groups[0].measure.name
+    rows = []
+    for found in groups:
+        chosen = [run.record["validation"] for run in found.runs if "validation" in run.record]
+        tested = [run.tested for run in found.runs]
+        if not chosen and tested.count(None) == len(tested):
+            continue
+        columns = [[finite(one.get(name)) for one in chosen] for name in (metric, "epoch")]
+        rows.append((found.name, str(len(found.runs)), *(_mean_of(column) for column in (*columns, tested))))
+    caption = "Best validation, the epoch of it, and the test result with the weights of that epoch, over seeds."
+    header = ("model", "seeds", f"validation {metric}", "at epoch", f"test {metric}")
+    return Table(caption, header, rows, models=0) if rows else None
 
 
 def firsts(groups: Sequence[Group], threshold: float, favourite: str = "fast") -> Table | None:
@@ -50,16 +67,20 @@ def firsts(groups: Sequence[Group], threshold: float, favourite: str = "fast") -
 def times(groups: Sequence[Group], threshold: float | None) -> list[Table]:
     """Training time, one table for each clock: times of different engines, machines or threads are not comparable."""
     tables = []
+    by_epochs = any(run.seconds_an_epoch is not None for found in groups for run in found.runs)
     for clock in clocks_of(groups):
         rows = []
         for found in (part for part in (whole.on(clock) for whole in groups) if part is not None):
             speeds = [finite(run.record.get("updates_a_second")) for run in found.runs]
-            known = [speed for speed in speeds if speed is not None]
-            row = [found.name, str(len(found.runs)), text.mean(mean_of(known)) if known else "—"]
+            row = [found.name, str(len(found.runs)), _mean_of([speed for speed in speeds if speed is not None])]
+            if by_epochs:
+                row.append(_mean_of([run.seconds_an_epoch for run in found.runs]))
             if threshold is not None:
                 row.append(text.arrivals(found.arrivals(threshold, "seconds")))
             rows.append(tuple(row))
         header = ["model", "seeds", "updates a second"]
+        if by_epochs:
+            header.append("seconds an epoch")
         if threshold is not None:
             header.append(f"seconds of training to {text.number(threshold)}")
         tables.append(Table(f"Times on: {clock}.", tuple(header), rows, models=0))
@@ -109,8 +130,14 @@ def _outcomes(found: Group) -> str:
 
 
 def _last_scales(run: LabRun, layer: str) -> dict[str, Any]:
-    recorded = [(line.get("time_scales") or {}).get(layer) for line in run.metrics]
-    return next((scales for scales in reversed(recorded) if isinstance(scales, dict)), {})
+    recorded = [line.get("time_scales", {}).get(layer) for line in run.metrics]
+    return next((scales for scales in reversed(recorded) if scales is not None), {})
+
+
+def _mean_of(values: Sequence[float | None]) -> str:
+    """Mean ± standard deviation; a dash if there is no value, or one is missing."""
+    known = [value for value in values if value is not None]
+    return text.mean(mean_of(known)) if known and len(known) == len(values) else "—"
 
 
 def _mean_at(statistics: Sequence[dict[str, Any]], path: Sequence[str]) -> str:
@@ -126,7 +153,7 @@ def _mean_at(statistics: Sequence[dict[str, Any]], path: Sequence[str]) -> str:
 
 def _value(run: LabRun, which: str) -> str:
     value = run.value(which)
-    return "—" if value is None else f"{run.metric} {text.number(value)}"
+    return "—" if value is None else f"{run.measure.name} {text.number(value)}"
 
 
 def _seconds(run: LabRun) -> str:

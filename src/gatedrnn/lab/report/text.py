@@ -75,6 +75,11 @@ def mean(found: Mean | None) -> str:
     return f"{number(found.mean)} ± {number(found.std, 2)}"
 
 
+def percent(found: Mean) -> str:
+    """Mean ± standard deviation of percentages, with two decimals as the paper writes them."""
+    return f"{found.mean:.2f}" + ("" if found.std is None else f" ± {found.std:.2f}")
+
+
 def arrivals(found: Arrivals) -> str:
     """When the seeds arrived: the mean with its interval if all did, else how many, and what is known of the median."""
     if found.mean is not None:

@@ -5,14 +5,16 @@ A desk or smoke result is never shown as the paper's setting: the best it can be
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from gatedrnn.lab.analysis import Mean, half_width_of_difference
 from gatedrnn.lab.report.claims import FEWEST, Checked
-from gatedrnn.lab.report.groups import Group
 from gatedrnn.lab.report.text import LEVEL
 
-AGREES, DIFFERS, PARTIAL, NOT_RUN = "agrees", "differs", "partial", "not run"
+#: The verdicts. The page has a colour for each by its first word.
+VERDICTS = AGREES, DIFFERS, PARTIAL, NOT_RUN = "agrees", "differs", "partial", "not run"
+#: The budgets whose runs count.
+COUNTED = ("paper", "desk")
 
 RULES = (
     "not run: no run of the item in the paper's setting or at desk budget was found. Smoke runs never count.",
@@ -54,20 +56,14 @@ def of_claim(checked: Checked) -> str:
 
 def of_item(budget: str | None, complete: bool, parts: Iterable[str]) -> str:
     """The verdict on an item from its parts: ``budget`` is the best one of which there are runs."""
-    if budget not in ("paper", "desk"):
+    if budget not in COUNTED:
         return NOT_RUN
     found = set(parts)
-    if budget == "desk" or not complete or not found:
+    if budget != COUNTED[0] or not complete or not found:
         return PARTIAL
     return DIFFERS if DIFFERS in found else AGREES if found == {AGREES} else PARTIAL
 
 
 def at_most_partial(budget: str, complete: bool, verdict: str) -> str:
     """The verdict on a part, lowered where the runs are not all of the paper's setting."""
-    return verdict if budget == "paper" and complete else PARTIAL
-
-
-def is_complete(declared: Sequence[tuple[str, int]], groups: Iterable[Group]) -> bool:
-    """Whether every declared (model, seed) is there and ended."""
-    ended = {(found.model, run.seed) for found in groups for run in found.runs if run.complete}
-    return set(declared) <= ended
+    return verdict if budget == COUNTED[0] and complete else PARTIAL

@@ -1,0 +1,25 @@
+"""How each sentence of the paper is checked. The sentences themselves stand with the declared experiments."""
+
+from __future__ import annotations
+
+from gatedrnn.lab.report.claims import Before, Best, Both, Claim, Diverges, Fails, LongestTimeScale, StaysPut
+
+#: The gates that the paper sets beside the fast one.
+GATES = ("softsign", "sigmoid", "refine")
+_BASELINES = ("chrono", "JANET", "NRU")
+
+#: How the paper's sentences are checked; the clock is that of the figure.
+CHECKS: dict[str, Claim] = {
+    "fast is first among the gates": Before("fast", GATES),
+    "iterated_fast is faster still": Before("iterated_fast", ("fast",)),
+    "NRU needs the fewest updates": Before("NRU", ("fast", "iterated_fast")),
+    "softsign fails": Fails("softsign", "fast"),
+    "NRU diverges": Diverges("NRU"),
+    "fast ends orders of magnitude above the rest": LongestTimeScale("fast", (*GATES, "chrono")),
+    "chrono stays where it began": StaysPut("chrono"),
+    "fast is best on each task": Best("fast", (*GATES, *_BASELINES), ("smnist", "psmnist", "scifar")),
+    "NRU is best on psMNIST, fast is best there among the gates": Both(
+        Best("NRU", (*GATES, "UR", "fast", "UF", "chrono", "JANET"), ("psmnist",)),
+        Best("fast", (*GATES, "UR"), ("psmnist",)),
+    ),
+}

@@ -1,0 +1,91 @@
+"""What the figures draw: bands that a logarithmic axis can show, and a cross where a run diverged."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+from matplotlib.axes import Axes
+
+from gatedrnn.lab.report import figures
+from gatedrnn.lab.report.charts import learning_curves, time_scale_charts
+from gatedrnn.lab.report.document import Chart
+from gatedrnn.lab.report.groups import group
+from gatedrnn.lab.report.looks import Looks
+from gatedrnn.lab.report.measure import Measure
+from gatedrnn.lab.report.runs import load
+from gatedrnn.theory.canvas import new_figure
+from tests.lab.report.records import write_run
+
+MSE = Measure("mse", lower_is_better=True)
+
+
+def drawn(chart: Chart) -> Axes:
+    _, (panel,) = new_figure(1, 1, (4.0, 3.0))
+    for series in chart.series:
+        figures._draw_series(panel, chart, series, None)
+    return panel
+
+
+def curves(folder: Path, measure: Measure = MSE) -> Chart:
+    return learning_curves("x", "x", [group("fast", "fast", load(folder)[0])], measure, Looks(["fast"]))
+
+
+def band(panel: Axes, x: float) -> tuple[float, float]:
+    """The ends of the band at x."""
+    (found,) = panel.collections
+    heights = [y for at, y in found.get_paths()[0].vertices if at == x]
+    return min(heights), max(heights)
+
+
+@pytest.fixture
+def seeds(tmp_path: Path) -> Path:
+    """0.1, 0.01 and 0.001 at every evaluation: the mean less the deviation is below zero."""
+    for seed in range(3):
+        write_run(tmp_path / f"{seed}", "fast", seed, evaluations=3, curve=lambda i, seed=seed: 10.0 ** (-1 - seed))
+    return tmp_path
+
+
+def test_a_band_on_a_logarithmic_axis_is_made_in_the_logarithm(seeds: Path) -> None:
+    panel = drawn(curves(seeds))
+    low, high = band(panel, 50.0)
+    assert (low, high) == (pytest.approx(0.001), pytest.approx(0.1))  # 10^(−2 ± 1)
+    assert panel.lines[-1].get_ydata()[1] == pytest.approx(0.01)
+
+
+def test_a_band_on_a_linear_axis_is_the_deviation(seeds: Path) -> None:
+    panel = drawn(curves(seeds, Measure("mse", lower_is_better=True, log=False)))
+    mean = 0.111 / 3
+    std = math.sqrt(sum((10.0 ** (-1 - seed) - mean) ** 2 for seed in range(3)) / 2)
+    low, high = band(panel, 50.0)
+    assert (low, high) == (pytest.approx(mean - std), pytest.approx(mean + std))
+    assert low < 0
+    assert panel.lines[-1].get_ydata()[1] == pytest.approx(mean)
+
+
+def test_the_band_of_time_scales_is_lognormal(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "sigmoid", 0, evaluations=3)
+    (chart,) = time_scale_charts("x", "x", [group("sigmoid", "sigmoid", load(tmp_path)[0])], Looks(["sigmoid"]))
+    mean = 3 * 1.02  # with a deviation of a quarter of it
+    factor = math.exp(math.sqrt(math.log(1 + 1 / 16)))
+    low, high = band(drawn(chart), 50.0)
+    assert (low, high) == (pytest.approx(mean / factor), pytest.approx(mean * factor))
+
+
+def test_a_value_without_a_logarithm_leaves_a_gap(tmp_path: Path) -> None:
+    for seed in range(2):
+        write_run(tmp_path / f"{seed}", "fast", seed, evaluations=4, curve=lambda i: 0.0 if i == 2 else 0.1)
+    chart = curves(tmp_path)
+    assert chart.series[0].updates.log_mean == [pytest.approx(0.1), pytest.approx(0.1), None, pytest.approx(0.1)]
+    assert math.isnan(drawn(chart).lines[-1].get_ydata()[2])
+
+
+def test_a_cross_stands_where_a_run_diverged(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "fast", 0, evaluations=4, outcome="diverged", curve=lambda i: 0.1 + i)
+    write_run(tmp_path / "b", "fast", 1, evaluations=6)
+    chart = curves(tmp_path)
+    crosses = [line for line in drawn(chart).lines if line.get_marker() == "x"]
+    assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in crosses] == [(150.0, 3.1)]
+    assert figures._label(chart.series[0]) == "fast (2 seeds, 1 diverged)"
+    assert b"1 diverged" in figures.images(chart)["svg"]

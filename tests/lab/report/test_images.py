@@ -1,0 +1,173 @@
+"""Tables of images: validation-selected test accuracy by model and task, and time an epoch, beside the paper's."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gatedrnn.lab.experiments import PaperValue
+from gatedrnn.lab.report import make, make_report
+from gatedrnn.lab.report.claims import Best
+from gatedrnn.lab.report.items import Item
+from gatedrnn.lab.report.runs import load
+from tests.lab.report.records import image_item, write_image_run
+from tests.lab.report.test_make import Reader, report
+
+MODELS = ("sigmoid", "refine", "fast")
+VALUES = {
+    "sigmoid": {"smnist": PaperValue(98.88, 0.12), "psmnist": PaperValue(95.71, 0.02), "time": PaperValue(14.3)},
+    "refine": {"smnist": PaperValue(98.94, 0.03), "psmnist": PaperValue(95.93, 0.16), "time": PaperValue(22.7)},
+    "fast": {"smnist": PaperValue(99.05, 0.04), "psmnist": PaperValue(96.18, 0.14), "time": PaperValue(14.7)},
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(make, "images", lambda chart: {"png": b"", "svg": b""})
+
+
+def sweep(folder: Path, tasks: tuple[str, ...], budget: str = "desk", seeds: int = 3, **more: Any) -> None:
+    """Test accuracies of psmnist: sigmoid 0.957 ± 0.001, refine 0.959 ± 0.001, fast 0.968 ± 0.001."""
+    level = {"sigmoid": 0.956, "refine": 0.958, "fast": 0.967}
+    pace = {"sigmoid": 60.0, "refine": 90.0, "fast": 63.0}
+    for task in tasks:
+        for model in MODELS:
+            for seed in range(seeds):
+                write_image_run(
+                    folder / task / model / f"seed{seed}", model, seed, task, level[model] + seed / 1000, budget=budget,
+                    seconds_an_epoch=pace[model], **more,
+                )  # fmt: skip
+
+
+def rows(markdown: str) -> list[str]:
+    return [line for line in markdown.splitlines() if line.startswith("| ")]
+
+
+def test_models_by_tasks(tmp_path: Path) -> None:
+    sweep(tmp_path / "runs", ("psmnist",))
+    markdown, page, _ = report(tmp_path, [image_item(MODELS, values=VALUES)])
+    assert rows(markdown)[3:7] == [
+        "| model | psmnist, % test accuracy: ours, desk budget | paper | verdict | minutes an epoch on psmnist: ours, desk budget | paper |",
+        "| --- | --- | --- | --- | --- | --- |",
+        "| sigmoid | 95.70 ± 0.10 (n = 3) | 95.71 ± 0.02 | partial | 1 ± 0 on cpu engine, 2 threads, test processor | 14.3 |",
+        "| refine | 95.90 ± 0.10 (n = 3) | 95.93 ± 0.16 | partial | 1.5 ± 0 on cpu engine, 2 threads, test processor | 22.7 |",
+    ]  # fmt: skip
+    assert "Tested once, with the weights of the best validation." in markdown
+    assert "Not run: smnist." in markdown
+    assert "Ours at desk budget, not the paper's setting, beside the paper's values" in markdown
+    assert "| tab:images | partial | Images |" in markdown
+    assert "| fast | 3 | 0.978 ± 0.001 | 3 ± 0 | 0.968 ± 0.001 |" in markdown  # validation, at epoch, test
+    cells = Reader(page).cells
+    assert "96.80 ± 0.10 (n = 3)" in cells and "96.18 ± 0.14" in cells
+
+
+def test_the_papers_setting_has_verdicts(tmp_path: Path) -> None:
+    sweep(tmp_path / "runs", ("smnist", "psmnist"), budget="paper")
+    markdown, _, _ = report(tmp_path, [image_item(MODELS, values=VALUES, budget="paper")])
+    (fast,) = [row for row in rows(markdown) if row.startswith("| fast | 96.80")]
+    # 96.8 ± 0.1 against 99.05 ± 0.04 and 96.18 ± 0.14, three seeds each: farther than chance allows, both.
+    assert re.match(
+        r"\| fast \| 96\.80 ± 0\.10 \(n = 3\) \| 99\.05 ± 0\.04 \| differs \| 96\.80 ± 0\.10 \(n = 3\) \| 96\.18 ± 0\.14 \| differs \|",
+        fast,
+    )
+    (sigmoid,) = [row for row in rows(markdown) if row.startswith("| sigmoid | 95.70")]
+    assert "| 95.71 ± 0.02 | agrees |" in sigmoid
+    assert "desk" not in markdown.partition("## How to read")[0]
+
+
+def test_a_run_that_was_not_tested_has_no_result(tmp_path: Path) -> None:
+    """What validation says is not shown as a test result."""
+    sweep(tmp_path / "runs", ("psmnist",), seeds=2)
+    write_image_run(tmp_path / "runs" / "cut", "fast", 2, "psmnist", 0.9, ended=False)
+    markdown, _, _ = report(tmp_path, [image_item(MODELS, values=VALUES)])
+    assert any(row.startswith("| fast | — (n = 3) | 96.18 ± 0.14 | partial |") for row in rows(markdown))
+    assert "unfinished at update 1800" in markdown
+
+
+def test_one_seed_decides_nothing(tmp_path: Path) -> None:
+    sweep(tmp_path / "runs", ("psmnist",), budget="paper", seeds=1)
+    table = image_item(
+        MODELS, ("psmnist",), seeds=1, budget="paper", values=VALUES, expected=("fast is best on each task",)
+    )
+    markdown, _, _ = report(tmp_path, [table])
+    assert any(row.startswith("| sigmoid | 95.60 (n = 1) | 95.71 ± 0.02 | partial |") for row in rows(markdown))
+    (said,) = [row for row in rows(markdown) if row.startswith("| fast is best on each task")]
+    assert (
+        "| not decided |" in said and "1 seeds to compare where 3 are needed" in said and said.endswith("| partial |")
+    )
+
+
+def test_the_best_on_test_data(tmp_path: Path) -> None:
+    sweep(tmp_path, ("psmnist",))
+    groups = {group.name: group for group in image_item(MODELS).groups(load(tmp_path)[0])["desk"]}
+    found = Best("fast", ("sigmoid", "refine"), ("psmnist",)).check(groups, None)
+    assert found.holds is True  # the same difference with every seed
+    assert re.fullmatch(r"psmnist, sigmoid: by 0\.01[01]\S* … 0\.011\S* \(95 %\); psmnist, refine: .*", found.seen)
+    assert Best("sigmoid", ("fast",), ("psmnist",)).check(groups, None).holds is False
+    assert Best("fast", ("sigmoid",), ("psmnist", "smnist")).check(groups, None).holds is None
+    assert Best("fast", ("NRU",), ("psmnist",)).check(groups, None).holds is None
+
+
+def test_a_difference_within_its_uncertainty_is_not_decided(tmp_path: Path) -> None:
+    for seed, (ours, theirs) in enumerate(((0.90, 0.91), (0.93, 0.91), (0.94, 0.92))):
+        write_image_run(tmp_path / f"f{seed}", "fast", seed, "psmnist", ours)
+        write_image_run(tmp_path / f"s{seed}", "sigmoid", seed, "psmnist", theirs)
+    groups = {group.name: group for group in image_item(MODELS).groups(load(tmp_path)[0])["desk"]}
+    assert Best("fast", ("sigmoid",), ("psmnist",)).check(groups, None).holds is None
+
+
+def test_curves_against_epochs(tmp_path: Path) -> None:
+    sweep(tmp_path / "runs", ("smnist", "psmnist"))
+    figure = image_item(MODELS, ("psmnist",), label="fig:images", columns={}, view="updates")
+    markdown, _, charts = report(tmp_path, [image_item(MODELS, values=VALUES), figure])
+    assert {stem for stem in charts if "time_scales" not in stem} == {
+        "tab_images_desk_smnist", "tab_images_desk_psmnist", "fig_images_desk",
+    }  # fmt: skip
+    chart = charts["fig_images_desk"]
+    assert (chart["steps"], chart["against"], chart["log_y"]) == ("epochs", "updates", False)
+    assert chart["y_label"] == "accuracy (fraction)"
+    fast = chart["series"][-1]
+    assert fast["name"] == "fast" and fast["updates"]["x"] == [0, 1, 2, 3, 4]
+    assert fast["updates"]["mean"][3] == pytest.approx(0.978)
+    assert fast["runs"][0]["updates"] == [0, 1, 2, 3, 4]
+    assert "Images, psmnist (desk budget, not the paper's setting)" in markdown
+
+
+def test_times_are_told_by_machine(tmp_path: Path) -> None:
+    sweep(tmp_path / "runs", ("psmnist",), seeds=1)
+    write_image_run(
+        tmp_path / "runs" / "n", "NRU", 0, "psmnist", 0.9, engine="reference: a loop", seconds_an_epoch=600.0
+    )
+    item = image_item(
+        (*MODELS, "NRU"),
+        ("psmnist",),
+        seeds=1,
+        values={**VALUES, "NRU": {"psmnist": PaperValue(94.76, 0.35), "time": PaperValue(35.0)}},
+    )
+    markdown, _, _ = report(tmp_path, [item])
+    assert any("| 10 on reference engine, 2 threads, test processor | 35 |" in row for row in rows(markdown))
+    assert "| fast | 1 | 15 | 63 |" in markdown and "| NRU | 1 | 15 | 600 |" in markdown
+    assert "Times on: reference engine, 2 threads, test processor." in markdown
+
+
+def test_a_desk_run_is_never_the_papers(tmp_path: Path) -> None:
+    sweep(tmp_path / "runs", ("psmnist",))
+    make_report(tmp_path / "runs", tmp_path / "out", items=[image_item(MODELS, values=VALUES)])
+    before = (tmp_path / "out" / "report.md").read_text().partition("## How to read")[0]
+    assert "agrees |" not in before and "differs |" not in before
+    assert "paper's setting" not in before.replace("not the paper's setting", "")
+
+
+def test_the_declared_tables_can_be_shown() -> None:
+    """Every table of the paper has its columns for the tasks it names."""
+    from gatedrnn.lab.report.items import paper_items
+
+    tables: list[Item] = [item for item in paper_items() if item.label.startswith("tab:sMNIST")]
+    assert len(tables) == 3
+    for item in tables:
+        assert set(item.tasks) < set(item.columns)
+        assert item.columns["time"].split()[-1] in item.tasks
+        assert all(item.columns[task].startswith("%") and "test" in item.columns[task] for task in item.tasks)
