@@ -161,7 +161,8 @@ def _help(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
 @pytest.mark.parametrize("task", TASKS)
 def test_help_shows_every_option_with_its_documentation(task: str, capsys: pytest.CaptureFixture[str]) -> None:
     shown_text = _help(capsys, "train", task)
-    for part in Run().as_json()["model"], Run().as_json()["training"], {"out": 0, "length": 0, "no_tied": 0}:
+    own = [field.name for field in dataclasses.fields(TASKS[task])]
+    for part in (*Run().as_json()["model"],), (*Run().as_json()["training"],), ("out", "no_tied", *own):
         for option in part:
             assert f"--{option.replace('_', '-')}" in shown_text
     assert "Learning rate." in shown_text and "Number of hidden units H." in shown_text
@@ -198,7 +199,12 @@ def test_help_shows_the_defaults_that_the_options_take(capsys: pytest.CaptureFix
                 filled.add(field.name)
     told = {name: default for name, default in told.items() if name not in filled}
     assert told == {
+        "epochs": "--updates",
+        "evaluation_size": "1000",
         "target": "no target",
+        "stop_patience": "never",
+        "average_patience": "never",
+        "head_size": "no hidden layer",
         "budget_seconds": "no limit",
         "threads": "as many as torch takes",
         "autocast": "off",

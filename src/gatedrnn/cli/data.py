@@ -76,7 +76,7 @@ class FetchSet:
             with shown() as progress:
                 fetched = fetch(data, data_folder(self.data), progress)
         except DataError as wrong:
-            raise Failure(str(wrong), code=1) from wrong
+            raise Failure(str(wrong), code=1, several_lines=True) from wrong
         except KeyboardInterrupt:
             print("stopped: downloaded data kept, run the same command to resume", file=sys.stderr)
             raise

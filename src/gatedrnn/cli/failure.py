@@ -7,11 +7,14 @@ from typing import Any
 
 
 class Failure(Exception):  # noqa: N818 - it is the user's, not the program's error
-    """Ends a verb with one line on stderr and an exit code: 2 for a wrong argument, 1 for work that failed."""
+    """Ends a verb with one line on stderr and an exit code: 2 for a wrong argument, 1 for work that failed.
 
-    def __init__(self, text: str, code: int = 2) -> None:
+    A text that lists files, of our own making, may have several lines.
+    """
+
+    def __init__(self, text: str, code: int = 2, several_lines: bool = False) -> None:
         super().__init__(text)
-        self.code = code
+        self.code, self.several_lines = code, several_lines
 
 
 def as_option(wrong: ValueError, *options: Any) -> str:

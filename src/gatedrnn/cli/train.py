@@ -14,6 +14,7 @@ import tyro
 
 from gatedrnn.cli.failure import Failure, as_option
 from gatedrnn.cli.training_progress import shown, summary
+from gatedrnn.lab.data import DataError
 from gatedrnn.lab.models import Model
 from gatedrnn.lab.tasks import Task
 from gatedrnn.lab.training import Run, Training, train
@@ -38,7 +39,8 @@ class Job(Generic[_Task]):
             with shown(run) as progress:
                 record = train(run, self.out, progress)
         except ValueError as wrong:
-            raise Failure(as_option(wrong, self.task, self.model, self.training)) from wrong
+            text = as_option(wrong, self.task, self.model, self.training)
+            raise Failure(text, several_lines=isinstance(wrong, DataError)) from wrong
         except OSError as wrong:
             raise Failure(f"cannot write to {self.out}: {wrong}; run the same command again to resume") from wrong
         print(summary(record, self.out))

@@ -67,6 +67,7 @@ def dispatch(arguments: Sequence[str] | None) -> int:
         commands = Commands("command", {name: of_train if name == "train" else None for name in verbs})
         parse(union, written, commands).run()
     except Failure as failure:
-        print(f"gatedrnn: {printable(str(failure))}", file=sys.stderr)
+        lines = str(failure).split("\n") if failure.several_lines else [str(failure)]
+        print(f"gatedrnn: {chr(10).join(map(printable, lines))}", file=sys.stderr)
         return failure.code
     return 0

@@ -11,7 +11,9 @@ import pytest
 
 from gatedrnn.lab.report import make_report
 from tests.lab.report.browser import Browser, find_browser
-from tests.lab.report.records import item, mse, write_run, write_sweep
+from tests.lab.report.records import image_item, item, mse, write_image_run, write_run, write_sweep
+from tests.lab.report.test_theory import ITEMS as THEORY_ITEMS
+from tests.lab.report.test_theory import write_theory
 
 FOUND = find_browser()
 pytestmark = [
@@ -155,13 +157,33 @@ def test_hovering_shows_the_values(browser: Browser) -> None:
         f"Object.fromEntries([...{FIGURE}.querySelectorAll('.row')].map(r => [r.querySelector('.name').textContent, r.querySelector('.value').textContent]))"
     )
     assert shown["softsign"] == "0.17"
-    values = [mse("fast", seed, 16) for seed in range(3)]
-    mean, std = (float(part) for part in shown["fast"].split(" ± "))
+    values = [mse("fast", seed, 16) for seed in range(3)]  # they differ by factors of e^(1/3)
+    mean, factor = (float(part) for part in shown["fast"].split(" ×÷ "))
+    assert (mean, factor) == (pytest.approx(values[1], rel=1e-3), pytest.approx(math.exp(1 / 3), rel=1e-3))
+    assert browser.evaluate(f"{FIGURE}.querySelectorAll('circle.mark').length") == 4
+
+    press(browser, "y-linear")
+    left, top = browser.evaluate(f"(r => [r.x, r.y])({FIGURE}.querySelector('.plot svg').getBoundingClientRect())")
+    browser.move(left + at, top + 100)
+    shown = browser.evaluate(f"{FIGURE}.querySelectorAll('.row .value')[2].textContent")
+    mean, std = (float(part) for part in shown.split(" ± "))
     assert mean == pytest.approx(sum(values) / 3, rel=1e-3)
     assert std == pytest.approx((sum((v - sum(values) / 3) ** 2 for v in values) / 2) ** 0.5, rel=1e-3)
-    assert browser.evaluate(f"{FIGURE}.querySelectorAll('circle.mark').length") == 4
     browser.move(2, 2)
     assert browser.evaluate(f"{FIGURE}.querySelector('.readout').hidden") is True
+
+
+def test_a_band_is_made_in_the_logarithm(browser: Browser) -> None:
+    """At update 800 the seeds of fast lie at 0.17·e^(−8/3), e^(−7/3), e^(−2): the band is one third of an e wide."""
+    upwards = ticks(browser, "end")
+    decade = upwards[0.01] - upwards[0.1]
+    band, line = path(browser, "band", 2), path(browser, "line", 2)
+    at = line[16][0]
+    ends = sorted(y for x, y in band if x == at)
+    assert len(ends) == 2
+    for y, sign in zip(ends, (1, -1), strict=True):
+        assert line[16][1] - y == pytest.approx(sign * decade * math.log10(math.e) / 3, abs=0.05)
+    assert max(y for _, y in band) < 1000  # it never falls to the floor of the chart
 
 
 def test_the_keyboard_reaches_everything(browser: Browser) -> None:
@@ -210,6 +232,41 @@ def test_light_and_dark(browser: Browser, page: Path) -> None:
     ground, line = browser.evaluate(colours)
     assert ground == "rgb(21, 23, 27)"
     assert min(int(part) for part in re.findall(r"\d+", line)) > 60
+
+
+@pytest.fixture(scope="module")
+def second(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that diverged, one against epochs, one that is thinned, and a picture of the theory."""
+    folder = tmp_path_factory.mktemp("second")
+    write_run(folder / "runs" / "a", "fast", 0, evaluations=4, outcome="diverged", curve=lambda i: 0.1 * (i + 1))
+    write_run(folder / "runs" / "b", "fast", 1, evaluations=2500, curve=lambda i: 0.1)
+    for seed in range(2):
+        write_image_run(folder / "runs" / f"i{seed}", "fast", seed, "psmnist", 0.9)
+    write_theory(folder / "runs" / "theory")
+    make_report(folder / "runs", folder / "out", items=[*THEORY_ITEMS, image_item(("fast",), ("psmnist",), seeds=2)])
+    return folder / "out" / "index.html"
+
+
+def test_a_diverged_run_a_thinned_one_epochs_and_pictures(shared: Browser, second: Path) -> None:
+    shared.open(second)
+    chart = "document.querySelector('[data-chart=other_1_metric]')"
+    cross = shared.evaluate(f"[...{chart}.querySelectorAll('path.diverged')].map(p => p.getAttribute('d'))")
+    assert len(cross) == 1
+    line = shared.evaluate(f"{chart}.querySelector('path.seed[data-seed=\"0\"]').getAttribute('d')")
+    assert cross[0].startswith("M" + line.rpartition("L")[2])  # where the run ends
+    assert "2 seeds, 1 diverged" in shared.evaluate(f"{chart}.querySelector('.legend').innerText")
+    assert "Thinned" in shared.evaluate(f"{chart}.querySelector('figcaption').innerText")
+    epochs = "document.querySelector('[data-chart=tab_images_desk]')"
+    assert shared.evaluate(f"{epochs}.querySelector('.label').textContent") == "epochs"
+    assert shared.evaluate(f"{epochs}.querySelector('[data-action=x-updates]').textContent") == "epochs"
+    shared.evaluate(f"{epochs}.querySelector('.plot svg').focus()")
+    shared.press("End")
+    assert shared.evaluate(f"{epochs}.querySelector('.readout strong').textContent") == "epoch 4"
+    loaded = "[...document.querySelectorAll('figure.picture img')].map(i => i.complete && i.naturalWidth)"
+    assert shared.evaluate(loaded) == [1, 1, 1, 1]
+    assert shared.errors == []
+    shared.open(second, width=390, height=844)
+    assert shared.evaluate("[document.documentElement.scrollWidth, document.body.scrollWidth]") == [390, 390]
 
 
 def test_tables_without_javascript(shared: Browser, page: Path) -> None:

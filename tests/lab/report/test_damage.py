@@ -16,7 +16,7 @@ from gatedrnn import cli
 from gatedrnn.lab.experiments import PaperValue
 from gatedrnn.lab.report import make, make_report
 from gatedrnn.lab.report.runs import load
-from tests.lab.report.records import item, write_run
+from tests.lab.report.records import declare, item, write_run
 
 FILES = ("options.json", "environment.json", "record.json", "metrics.jsonl")
 NASTY: tuple[Any, ...] = (
@@ -29,23 +29,26 @@ NEVER: dict[str, tuple[Any, ...]] = {
     "text": (True, "", 10**400, -1, [], {}, 1.5),
     "object": (True, "", "NaN", 10**400, -1, [1]),
     "truth": (None, "", 10**400, -1, [], {}),
-    "list": (True, "NaN", 10**400, {}, [1]),
+    "list": ("NaN", 10**400, {}, [1]),
 }
 #: What the report reads, by file and field, and which damages it must have seen.
 READ: dict[str, dict[tuple[str, ...], str]] = {
     "options.json": {
         ("key",): "text", ("task",): "object", ("task", "name"): "text", ("model",): "object", ("model", "cell"): "text",
         ("model", "forget_gate"): "text", ("training",): "object", ("training", "seed"): "number", ("training", "target"): "number",
-        ("training", "threads"): "number", ("schema",): "number", ("kind",): "text",
+        ("training", "threads"): "number", ("schema",): "number", ("kind",): "text", ("declared",): "object",
+        ("declared", "grid"): "text", ("declared", "budget"): "text", ("declared", "model"): "text", ("declared", "seed"): "number",
+        ("declared", "task"): "text", ("model", "tied"): "list",
     },
     "environment.json": {("engine",): "text", ("processor",): "text", ("schema",): "number", ("kind",): "text"},
     "record.json": {
         ("outcome",): "text", ("metric",): "text", ("lower_is_better",): "truth", ("seconds",): "number", ("updates_a_second",): "number",
         ("final",): "object", ("final", "mse"): "number", ("best",): "object", ("best", "mse"): "number", ("diverged_at",): "number",
-        ("notes",): "list", ("key",): "text", ("schema",): "number", ("kind",): "text",
+        ("notes",): "list", ("key",): "text", ("schema",): "number", ("kind",): "text", ("metric_unit",): "text", ("metric_scale",): "text",
+        ("validation",): "object", ("validation", "epoch"): "number", ("test",): "object", ("test", "mse"): "number", ("seconds_an_epoch",): "number",
     },
     "metrics.jsonl": {
-        ("update",): "number", ("seconds",): "number", ("mse",): "number", ("loss",): "number", ("time_scales",): "object",
+        ("update",): "number", ("seconds",): "number", ("epoch",): "number", ("mse",): "number", ("loss",): "number", ("time_scales",): "object",
         ("time_scales", "l0"): "object", ("time_scales", "l0", "mean"): "number", ("time_scales", "l0", "std"): "number",
         ("time_scales", "l0", "quantiles"): "object", ("time_scales", "l0", "quantiles", "0.5"): "number",
     },
@@ -88,6 +91,17 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(make, "images", lambda chart: {"png": b"", "svg": b""})
     write_run(tmp_path / "runs" / "good", "sigmoid", 0, evaluations=5)
     write_run(tmp_path / "whole", "fast", 0, evaluations=5)
+    declare(tmp_path / "whole", "adding", "paper", "fast", {"task": "adding"})
+    lines = (tmp_path / "whole" / "metrics.jsonl").read_text().splitlines()
+    numbered = [json.dumps({**json.loads(line), "epoch": i}) for i, line in enumerate(lines)]
+    (tmp_path / "whole" / "metrics.jsonl").write_text("\n".join(numbered) + "\n")
+    path = tmp_path / "whole" / "record.json"
+    evaluated = {"loss": 0.1, "mse": 0.1}
+    further = {
+        "metric_unit": "squares", "metric_scale": "log", "seconds_an_epoch": 3.0, "test": evaluated,
+        "validation": {"update": 50, "epoch": 1, **evaluated},
+    }  # fmt: skip
+    path.write_text(json.dumps({**json.loads(path.read_text()), **further}))
     return tmp_path
 
 
@@ -100,7 +114,9 @@ def renewed(place: Path) -> Path:
 
 def reported(place: Path, declared: bool) -> list[str]:
     """A report of both runs, as an item of the paper or not; the good one is in it."""
-    items = [item(models=("sigmoid", "fast"), seeds=1)] if declared else []
+    values = {"fast": {"adding": PaperValue(1.0, 0.1), "time": PaperValue(2.0)}, "sigmoid": {"time": PaperValue(1.0)}}
+    columns = {"adding": "% test accuracy", "time": "seconds an epoch on adding"}
+    items = [item(models=("sigmoid", "fast"), seeds=1, values=values, columns=columns)] if declared else []
     warnings = make_report(place / "runs", place / "out", items=items)
     page = (place / "out" / "index.html").read_text()
     assert "<td>good</td>" in page

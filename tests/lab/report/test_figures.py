@@ -81,6 +81,15 @@ def test_a_value_without_a_logarithm_leaves_a_gap(tmp_path: Path) -> None:
     assert math.isnan(drawn(chart).lines[-1].get_ydata()[2])
 
 
+@pytest.mark.parametrize("exponents", [(0, 299), (-323, 299), (-323, 0), (200, 299), (-320, -310), (0, 60)])
+def test_values_over_hundreds_of_powers_of_ten_can_be_drawn(exponents: tuple[int, int], tmp_path: Path) -> None:
+    """The fast gate has time scales of 1e200 at pre-activations below 7."""
+    ends = [float(f"1e{power}") for power in exponents]
+    write_run(tmp_path / "a", "fast", 0, evaluations=4, curve=lambda i: ends[i % 2])
+    for kind in figures.images(curves(tmp_path)).values():
+        assert len(kind) > 5000
+
+
 def test_a_cross_stands_where_a_run_diverged(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "fast", 0, evaluations=4, outcome="diverged", curve=lambda i: 0.1 + i)
     write_run(tmp_path / "b", "fast", 1, evaluations=6)

@@ -58,6 +58,8 @@ def learning_curves(
         "are of the logarithm. Thin: each seed. Against time the seeds are interpolated.",
         *_marks(groups),
     ]
+    if any("validation" in run.record for found in groups for run in found.runs):
+        note.insert(0, "Measured on validation data.")
     return Chart(
         stem=stem,
         title=title,

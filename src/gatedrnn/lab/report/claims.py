@@ -193,16 +193,19 @@ class Best:
         seen = []
         for task in self.tasks:
             ours = _tested(groups, self.model, task)
+            lacking = []
             for name in self.others:
                 theirs = _tested(groups, name, task)
                 gains = [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
-                verdicts.append(None)
                 if len(gains) < FEWEST:
-                    seen.append(f"{task}, {name}: {_too_few(len(gains))}")
+                    verdicts.append(None)
+                    lacking.append(name)
                     continue
                 low, high = interval_of(gains)
-                verdicts[-1] = True if low > 0 else False if high < 0 else None
+                verdicts.append(True if low > 0 else False if high < 0 else None)
                 seen.append(f"{task}, {name}: by {text.interval(low, high)} ({text.LEVEL})")
+            if lacking:
+                seen.append(f"{task}, {', '.join(lacking)}: fewer than {FEWEST} seeds to compare")
         return Checked(what, all_of(verdicts), "; ".join(seen))
 
 
@@ -225,10 +228,6 @@ def _tested(groups: Mapping[str, Group], model: str, task: str) -> dict[int, flo
     tested = {run.seed: run.tested for run in part.runs} if part is not None else {}
     sign = -1 if part is not None and part.measure.lower_is_better else 1
     return {seed: sign * value for seed, value in tested.items() if value is not None}
-
-
-def _too_few(count: int) -> str:
-    return f"{count} seeds to compare where {FEWEST} are needed"
 
 
 def _not_run(what: str, *models: str) -> Checked:
@@ -268,7 +267,7 @@ def _alike(agreeing: int, against: int, unknown: int) -> bool | None:
 def _times(found: Factor, what: str) -> str:
     """The factor in words: "2.1 … 3.4 times as many (95 %)"."""
     if found.n < FEWEST:
-        return _too_few(found.n)
+        return f"fewer than {FEWEST} seeds to compare"
     if not found.high or math.isinf(found.low):
         return "one of the two diverges with every seed"
     if not found.low and math.isinf(found.high):

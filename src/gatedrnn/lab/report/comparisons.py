@@ -18,6 +18,8 @@ from gatedrnn.lab.report.items import Item
 #: What the budgets are called. A desk result is never shown as the paper's setting.
 BUDGET_NAMES = {"paper": "the paper's setting", "desk": "desk budget, not the paper's setting"}
 
+_BASELINE = "sigmoid"  # the model whose time is the unit of the others
+
 
 @dataclass(frozen=True)
 class Compared:
@@ -76,6 +78,7 @@ def _numbers(item: Item, budget: str, complete: bool, groups: Mapping[str, Group
     tasks = [task for task in item.columns if any(found.of_task(task) for found in groups.values())]
     if not item.values or not tasks:
         return [], []
+    times = _times(item.columns["time"], groups) if "time" in item.columns else {}
     rows, parts = [], []
     for model, values in item.values.items():
         cells = [model]
@@ -88,17 +91,19 @@ def _numbers(item: Item, budget: str, complete: bool, groups: Mapping[str, Group
                 verdict = verdicts.NOT_RUN if part is None else _verdict(item, ours, paper, budget, complete)
                 parts.append(verdict)
             cells += [_ours(ours, part, unit), _paper(paper, unit), verdict]
-        rows.append((*cells, *_time(item, values, groups.get(model))))
+        rows.append((*cells, *(_time_cells(model, item.values, times) if times else ())))
     header = ["model"]
     for task in tasks:
         header += [f"{task}, {item.columns[task]}: ours, {budget} budget", "paper", "verdict"]
-    if "time" in item.columns:
-        header += [f"{item.columns['time']}: ours, {budget} budget", "paper"]
+    if times:
+        header += [f"{item.columns['time']}: ours, {budget} budget", "paper", f"÷ {_BASELINE}: ours", "paper"]
     caption = [f"Ours at {BUDGET_NAMES[budget]}, beside the paper's values: mean ± standard deviation (n seeds)."]
     if any(_is_test(item.columns[task]) for task in tasks):
         caption.append("Tested once, with the weights of the best validation.")
-    if "time" in item.columns:
-        caption.append("Times depend on the machine and have no verdict.")
+    if times:
+        clocks = {time.clocks for time in times.values()}
+        place = f" on {' and '.join(clocks.pop())}" if len(clocks) == 1 else ""
+        caption.append(f"Times{place} depend on the machine and have no verdict.")
     if lacking := [task for task in item.tasks if task in item.columns and task not in tasks]:
         caption.append(f"Not run: {', '.join(lacking)}.")
     return [Table(" ".join(caption), tuple(header), rows, models=0)], parts
@@ -136,14 +141,37 @@ def _paper(value: PaperValue | None, unit: str = "") -> str:
     return f"{written(value.value)}{spread}" + (" (diverged)" if value.diverged else "")
 
 
-def _time(item: Item, values: Mapping[str, PaperValue], found: Group | None) -> list[str]:
-    """Ours and the paper's time an epoch, in the paper's unit; on which machine ours is, where not all are on one."""
-    unit = item.columns.get("time")
-    if unit is None:
-        return []
-    part = None if found is None else found.of_task(unit.split()[-1])
-    seconds = [] if part is None else [run.seconds_an_epoch for run in part.runs]
-    known = [second / (60 if unit.startswith("minutes") else 1) for second in seconds if second is not None]
-    ours = text.mean(mean_of(known)) if known else "—"
-    clocks = sorted({run.clock for run in part.runs}) if part is not None and known else []
-    return [f"{ours} on {' and '.join(clocks)}" if clocks else ours, _paper(values.get("time"))]
+@dataclass(frozen=True)
+class _Time:
+    """The time an epoch of a model, in the paper's unit, and what it was measured on."""
+
+    mean: Mean
+    clocks: tuple[str, ...]
+
+
+def _times(unit: str, groups: Mapping[str, Group]) -> dict[str, _Time]:
+    """By model, on the task that the unit names last."""
+    found = {}
+    for model, whole in groups.items():
+        part = whole.of_task(unit.split()[-1])
+        runs = [] if part is None else [run for run in part.runs if run.seconds_an_epoch is not None]
+        if runs:
+            seconds = [run.seconds_an_epoch or 0.0 for run in runs]
+            mean = mean_of([second / (60 if unit.startswith("minutes") else 1) for second in seconds])
+            found[model] = _Time(mean, tuple(sorted({run.clock for run in runs})))
+    return found
+
+
+def _time_cells(model: str, values: Mapping[str, Mapping[str, PaperValue]], times: Mapping[str, _Time]) -> list[str]:
+    """Ours and the paper's, then both as multiples of the baseline's, ours only where measured on the same."""
+    ours, paper = times.get(model), values[model].get("time")
+    shown = "—" if ours is None else text.mean(ours.mean)
+    if ours is not None and len({time.clocks for time in times.values()}) > 1:
+        shown += f" on {' and '.join(ours.clocks)}"
+    base, papers_base = times.get(_BASELINE), values.get(_BASELINE, {}).get("time")
+    ratio = papers_ratio = "—"
+    if ours is not None and base is not None and ours.clocks == base.clocks and base.mean.mean > 0:
+        ratio = text.number(ours.mean.mean / base.mean.mean, 3)
+    if paper is not None and papers_base is not None:
+        papers_ratio = text.number(paper.value / papers_base.value, 3)
+    return [shown, _paper(paper), ratio, papers_ratio]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import sys
 import warnings
 from typing import Any
 
@@ -16,6 +18,7 @@ from gatedrnn.lab.report.document import Chart, Series
 from gatedrnn.lab.report.text import for_figure
 from gatedrnn.theory.canvas import new_figure, render
 
+_MOST_DECADES, _TICKS = 50, 6  # of a logarithmic axis
 _DASHES: dict[str, Any] = {  # SVG's dashes as matplotlib writes them
     "": "-",
     "7 3": (0, (4.0, 1.7)),
@@ -41,8 +44,7 @@ def images(chart: Chart) -> dict[str, bytes]:
         figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 2 * panels) or 1)
         return figure
 
-    # Ticks beyond 1e308 overflow; a time scale may come near.
-    with warnings.catch_warnings(), np.errstate(over="ignore"):
+    with warnings.catch_warnings(), np.errstate(over="ignore"):  # a margin around a time scale may leave the numbers
         # A name may hold letters that the font lacks: they are shown as boxes, which is no reason to warn.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         return render(draw)
@@ -83,6 +85,17 @@ def _nan(value: float | None) -> float:
     return float("nan") if value is None else value
 
 
+def _widen(panel: Axes, chart: Chart) -> None:
+    """Ticks of our own where the values go over many powers of ten: matplotlib's would leave the numbers."""
+    values = [v for s in chart.series for run in s.runs for v in run.value if v is not None and v > 0]
+    ends = [math.log10(max(end(values), sys.float_info.min)) for end in (min, max)]
+    low, high = math.floor(ends[0]), min(math.ceil(ends[1]), sys.float_info.max_10_exp)
+    if high - low > _MOST_DECADES:
+        panel.set_yticks([10.0**power for power in range(low, high + 1, -(-(high - low) // _TICKS))])
+        panel.minorticks_off()
+        panel.set_ylim(max(10.0**low, sys.float_info.min), 10.0**high)
+
+
 def _is_log(chart: Chart) -> bool:
     """A logarithmic axis needs something to show."""
     return chart.log_y and any(v is not None and v > 0 for s in chart.series for run in s.runs for v in run.value)
@@ -91,6 +104,7 @@ def _is_log(chart: Chart) -> bool:
 def _dress(panel: Axes, chart: Chart, clock: int | None) -> None:
     if _is_log(chart):
         panel.set_yscale("log", nonpositive="mask")
+        _widen(panel, chart)
     if chart.threshold is not None:
         panel.axhline(chart.threshold, color="#777777", linewidth=1.0, linestyle=(0, (5.0, 3.0)))
     panel.set_ylabel(for_figure(chart.y_label))

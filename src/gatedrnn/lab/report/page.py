@@ -18,7 +18,7 @@ from gatedrnn.lab.report.looks import ModelLook
 from gatedrnn.lab.report.text import for_html
 from gatedrnn.lab.report.verdicts import VERDICTS
 
-_LONG = 40  # characters; a longer cell may break its lines
+_LONG, _LONG_HEADING = 40, 24  # characters; a longer cell may break its lines
 
 
 def page(document: Document) -> str:
@@ -96,7 +96,7 @@ def _table(table: Table, looks: Mapping[str, ModelLook], anchors: Mapping[str, s
     # Reachable by keyboard, because a box that scrolls must be.
     yield f'<p class="caption">{for_html(table.caption)}</p>'
     yield f'<div class="scroll" tabindex="0" role="region" aria-label="{for_html(table.caption)}"><table>'
-    yield "<thead><tr>" + "".join(f'<th scope="col">{for_html(cell)}</th>' for cell in table.header) + "</tr></thead>"
+    yield "<thead><tr>" + "".join(_heading(cell) for cell in table.header) + "</tr></thead>"
     yield "<tbody>"
     for row in table.rows:
         cells = []
@@ -109,6 +109,11 @@ def _table(table: Table, looks: Mapping[str, ModelLook], anchors: Mapping[str, s
             cells.append(f'<td class="long">{inner}</td>' if len(cell) > _LONG else f"<td>{inner}</td>")
         yield "<tr>" + "".join(cells) + "</tr>"
     yield "</tbody></table></div>"
+
+
+def _heading(cell: str) -> str:
+    long = ' class="long"' if len(cell) > _LONG_HEADING else ""
+    return f'<th scope="col"{long}>{for_html(cell)}</th>'
 
 
 def _badge(verdict: str) -> str:

@@ -24,7 +24,8 @@ def results(groups: Sequence[Group], threshold: float | None) -> Table:
         if threshold is not None:
             row.append(text.arrivals(found.arrivals(threshold)))
         rows.append((*row, _outcomes(found)))
-    return Table("Mean ± standard deviation over seeds.", (*header, "how the runs ended"), rows, models=0)
+    place = "On validation data: mean" if any("validation" in r.record for f in groups for r in f.runs) else "Mean"
+    return Table(f"{place} ± standard deviation over seeds.", (*header, "how the runs ended"), rows, models=0)
 
 
 def selected(groups: Sequence[Group]) -> Table | None:

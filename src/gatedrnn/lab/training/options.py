@@ -72,7 +72,7 @@ class Training:
     batch_size: int = 64
     """Sequences in a batch."""
     updates: int | None = None
-    """Number of updates. (default: 20000, or as many as --epochs says)"""
+    """Number of updates, if not --epochs says how long the run is. (default: 20000)"""
     epochs: int | None = added(None, neutral=None)
     """Length of the run in epochs, in place of --updates; evaluate_every and decay_at are then in epochs too.
     (default: --updates)"""
@@ -86,7 +86,7 @@ class Training:
     patience: int | None = None
     """plateau: evaluations to wait. (default: 20)"""
     evaluate_every: int | None = None
-    """Updates from one evaluation to the next, or epochs where --epochs is given. (default: 50 updates, 1 epoch)"""
+    """Updates from one evaluation to the next; epochs, 1 if not given, where --epochs is given. (default: 50)"""
     evaluation_size: int | None = None
     """adding, copy: sequences in the evaluation set, which is the same for every run. (default: 1000)"""
     target: float | None = None
