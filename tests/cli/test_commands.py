@@ -35,7 +35,7 @@ def test_theory_with_chosen_gates(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert len(lines) > 10  # progress, in plain lines because this is no terminal
     assert "refine: adam" in printed.err
     assert len(list(out.iterdir())) == 10
-    assert "| refine |" in (out / "tab_gates_comparison.md").read_text()
+    assert "| refine |" in (out / "tab_gates_comparison.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -114,10 +114,10 @@ def test_wrong_gates_end_in_one_line(names: str, tmp_path: Path, capsys: pytest.
 def test_a_file_as_folder_ends_in_one_line(
     verb: str, below: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "file").write_text("mine")
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
     assert cli.main([verb, "--out", str(tmp_path / "file" / below)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
-    assert (tmp_path / "file").read_text() == "mine"
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
 
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write everywhere")
@@ -158,7 +158,26 @@ def test_without_the_extra_one_line_names_it(missing: str, tmp_path: Path) -> No
 
 def test_progress_on_a_terminal_is_a_bar() -> None:
     stream = io.StringIO()
-    with shown(Console(file=stream, force_terminal=True, width=80)) as report:
+    with shown(Console(file=stream, force_terminal=True, width=80, _environ={"TERM": "xterm"})) as report:
         report(1, 4, "half way")
         report(4, 4, "done")
     assert "4/4" in stream.getvalue()
+
+
+@pytest.mark.parametrize("term", ["dumb", "unknown"])
+def test_progress_on_a_terminal_that_cannot_draw_is_plain_lines(term: str) -> None:
+    stream = io.StringIO()
+    with shown(Console(file=stream, force_terminal=True, width=80, _environ={"TERM": term})) as report:
+        report(1, 4, "half way")
+        report(4, 4, "done")
+    assert stream.getvalue() == "  1/4   0.0 s  half way\n  4/4   0.0 s  done\n"
+
+
+@pytest.mark.parametrize("name", ["FORCE_COLOR", "TTY_COMPATIBLE"])
+def test_no_bars_are_drawn_into_a_file(
+    name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv(name, "1")
+    with shown() as report:
+        report(1, 4, "half way")
+    assert capsys.readouterr().err == "  1/4   0.0 s  half way\n"

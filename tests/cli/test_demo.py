@@ -81,7 +81,7 @@ def test_the_demo_ends_with_the_page_and_a_sentence(tmp_path: Path, capsys: pyte
 def test_a_folder_with_other_runs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for place in ("adding_200/fast", "adding_60/fast"):
         (tmp_path / "runs" / place / "seed0").mkdir(parents=True)
-        (tmp_path / "runs" / place / "seed0" / "mine").write_text("mine")
+        (tmp_path / "runs" / place / "seed0" / "mine").write_text("mine", encoding="utf-8")
     assert cli.main(["demo", "--out", str(tmp_path)]) == 2
     assert "is not empty and holds no run" in capsys.readouterr().err
 

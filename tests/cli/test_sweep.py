@@ -48,11 +48,11 @@ def test_wrong_arguments_end_in_one_line(
 
 
 def test_a_file_as_folder_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "file").write_text("mine")
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
     assert cli.main([*SMOKE, "--out", str(tmp_path / "file")]) == 2
     printed = capsys.readouterr().err
     assert printed.startswith("gatedrnn: cannot write to") and printed.count("\n") == 1
-    assert (tmp_path / "file").read_text() == "mine"
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
 
 
 def test_a_sweep_lists_its_failures_and_the_same_command_tries_them_again(
@@ -61,7 +61,7 @@ def test_a_sweep_lists_its_failures_and_the_same_command_tries_them_again(
     command = [*SMOKE, "--models", "fast,NRU", "--out", str(tmp_path)]
     options = tmp_path / "adding/smoke/fast/seed0/options.json"
     options.parent.mkdir(parents=True)
-    options.write_text("{")
+    options.write_text("{", encoding="utf-8")
     assert cli.main(command) == 1
     printed = capsys.readouterr()
     assert printed.out == f"2 runs: 1 finished, 1 failed; the records are in {tmp_path}\n"
@@ -108,7 +108,7 @@ def test_without_a_terminal_there_is_a_line_every_half_minute(tmp_path: Path, mo
     pool = Sweep(EXPERIMENTS["fig:copy_loss"].runs("smoke", ["fast"]), tmp_path, jobs=1, cores=1)
     (run,) = pool.runs
     run.state = "running"
-    with shown(pool, Console(file=stream, width=120)) as changed:
+    with shown(pool, Console(file=stream, force_terminal=False, width=120)) as changed:
         for update in range(4):
             run.first_update, run.update, run.value, run.rate = 0, update, 0.125, 7.5
             changed(run)
@@ -123,7 +123,7 @@ def test_a_terminal_shows_bars_and_a_line_for_each_run_that_ended(tmp_path: Path
     stream = io.StringIO()
     pool = Sweep(EXPERIMENTS["fig:copy_loss"].runs("smoke", ["fast", "NRU", "JANET"]), tmp_path, jobs=1)
     fast, janet, nru = pool.runs
-    with shown(pool, Console(file=stream, force_terminal=True, width=120)) as changed:
+    with shown(pool, Console(file=stream, force_terminal=True, width=120, _environ={"TERM": "xterm"})) as changed:
         for run in (fast, nru, janet):
             run.state = "running"
             changed(run)

@@ -36,7 +36,7 @@ def _printed(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[s
 @pytest.mark.parametrize("below", ["", "checkpoints/00000002", "checkpoints/00000002/weights.safetensors"])
 def test_our_checkpoints_say_what_they_are(run: Path, below: str, capsys: pytest.CaptureFixture[str]) -> None:
     table = _printed([str(run / below)], capsys)
-    record = json.loads((run / "record.json").read_text())
+    record = json.loads((run / "record.json").read_text(encoding="utf-8"))
     for layer in ("l0", "l1"):
         (
             units,
@@ -51,10 +51,10 @@ def test_a_drawing_and_the_numbers(run: Path, tmp_path: Path, capsys: pytest.Cap
     _printed([str(run), "--out", str(tmp_path / "made" / "here")], capsys)
     out = tmp_path / "made" / "here"
     assert sorted(path.name for path in out.iterdir()) == ["timescales.json", "timescales.png", "timescales.svg"]
-    written = json.loads((out / "timescales.json").read_text())["layers"]["l1"]
+    written = json.loads((out / "timescales.json").read_text(encoding="utf-8"))["layers"]["l1"]
     assert len(written["values"]) == 8
     assert written["mean"] == pytest.approx(sum(written["values"]) / 8)
-    assert "l1: 8 units" in (out / "timescales.svg").read_text()
+    assert "l1: 8 units" in (out / "timescales.svg").read_text(encoding="utf-8")
 
 
 class Other(torch.nn.Module):
@@ -126,7 +126,7 @@ def test_what_is_missing_or_wrong_is_named(
 
 @pytest.mark.parametrize("name", ["w.pt", "w.safetensors"])
 def test_what_are_no_weights(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / name).write_text("nothing of the kind")
+    (tmp_path / name).write_text("nothing of the kind", encoding="utf-8")
     options = ["--cell", "gru", "--forget-gate", "fast"]
     for path in (tmp_path / name, tmp_path / "absent", tmp_path):
         assert cli.main(["timescales", str(path), *options]) == 2
@@ -245,10 +245,10 @@ def test_infinite_and_vanishing_time_scales(tmp_path: Path, capsys: pytest.Captu
     #         units  mean   std  5 %  25 %     50 %     75 %   95 %
     assert rows[0][1:] == ["5", "inf", "–", rows[0][4], "9.491", "9.491", "inf", "inf"]
     assert 0 <= float(rows[0][4]) < 9.491
-    written = json.loads((tmp_path / "out/timescales.json").read_text())["layers"]["$a$.l0"]
+    written = json.loads((tmp_path / "out/timescales.json").read_text(encoding="utf-8"))["layers"]["$a$.l0"]
     assert (written["units"], written["infinite"]) == (5, 2)
     assert written["quantiles"]["0.5"] == pytest.approx(9.491, rel=1e-3) and written["quantiles"]["0.95"] is None
-    assert "5 units, 1 zero, 2 infinite" in (tmp_path / "out/timescales.svg").read_text()
+    assert "5 units, 1 zero, 2 infinite" in (tmp_path / "out/timescales.svg").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -287,7 +287,7 @@ def test_damaged_notes(
 
 @pytest.mark.parametrize("content", ["{", "[]", "{}", "[" * 100_000, '{"schema": 1, "kind": "gatedrnn run"}'])
 def test_damaged_options_of_a_run(content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "options.json").write_text(content)
+    (tmp_path / "options.json").write_text(content, encoding="utf-8")
     _refused(tmp_path, capsys)
 
 

@@ -143,12 +143,12 @@ def test_tensorboard_that_is_missing(
 
 
 def test_a_file_as_folder_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "file").write_text("mine")
+    (tmp_path / "file").write_text("mine", encoding="utf-8")
     assert _train(tmp_path / "file" / "below") == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert _train(tmp_path / "file") == 2
     assert capsys.readouterr().err.count("\n") == 1
-    assert (tmp_path / "file").read_text() == "mine"
+    assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
 
 
 def _help(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
@@ -225,12 +225,12 @@ def test_a_full_disk_ends_in_one_line(tmp_path: Path) -> None:
         last.startswith("gatedrnn: cannot write to ") and "File too large" in last and "Traceback" not in ended.stderr
     )
     assert _train(tmp_path / "run") == 0
-    assert json.loads((tmp_path / "run" / "record.json").read_text())["resumed"] == 1
+    assert json.loads((tmp_path / "run" / "record.json").read_text(encoding="utf-8"))["resumed"] == 1
 
 
 def test_progress_on_a_terminal_shows_loss_metric_speed_and_time_left() -> None:
     stream = io.StringIO()
-    console = Console(file=stream, force_terminal=True, width=120)
+    console = Console(file=stream, force_terminal=True, width=120, _environ={"TERM": "xterm"})
     with shown(Run(), console) as progress:
         progress(Status(5, 20000, 0.123, {"mse": 0.456}, 7.5, 61.0, evaluated=True))
         progress(Status(5, 20000, 0.123, {"mse": 0.456}, 7.5, 61.0, note="something to say"))

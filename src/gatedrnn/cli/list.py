@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gatedrnn import gates, inits
+from gatedrnn.cli.progress import console_of
 from gatedrnn.cli.streams import encodable
 
 _COLUMNS = ("gate", "φ(z)", "order of saturation", "bias with φ(b) = σ(1)", "extra parameters")
@@ -29,7 +30,7 @@ class List:
         if self.markdown:
             print(gate_table())
             return
-        console = Console()
+        console = console_of("stdout")
         console.print(_table(console, _COLUMNS, _gate_rows()))
         console.print(_table(console, ("initialiser", "written as", "what it does"), _init_rows()))
 

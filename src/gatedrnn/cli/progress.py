@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Literal
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -12,11 +14,26 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 Report = Callable[[int, int, str], None]
 
 
+def console_of(stream: Literal["stdout", "stderr"]) -> Console:
+    """rich takes FORCE_COLOR for a terminal, and would draw its bars into a file."""
+    return Console(stderr=stream == "stderr", force_terminal=getattr(sys, stream).isatty())
+
+
+def draws_bars(console: Console) -> bool:
+    """Whether it is a terminal on which a line can be drawn again."""
+    return console.is_terminal and not console.is_dumb_terminal
+
+
+def print_line(console: Console, text: str) -> None:
+    """The text as it is, in one line."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
 @contextmanager
 def shown(console: Console | None = None) -> Iterator[Report]:
     """A function report(done, total, what) for the job inside the ``with``. Writes to stderr."""
-    console = console or Console(stderr=True)
-    if not console.is_terminal:
+    console = console or console_of("stderr")
+    if not draws_bars(console):
         yield _lines(console)
         return
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -34,6 +51,6 @@ def _lines(console: Console) -> Report:
 
     def report(done: int, total: int, what: str) -> None:
         elapsed = time.monotonic() - begin
-        console.print(f"{done:3d}/{total} {elapsed:5.1f} s  {what}", highlight=False, markup=False, soft_wrap=True)
+        print_line(console, f"{done:3d}/{total} {elapsed:5.1f} s  {what}")
 
     return report

@@ -10,6 +10,7 @@ from datetime import timedelta
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
+from gatedrnn.cli.progress import console_of, draws_bars, print_line
 from gatedrnn.lab.experiments.sweep import RunState, Sweep
 
 _SILENCE = 30.0  # seconds, the longest without a line where there are no bars
@@ -28,11 +29,11 @@ _WORDS = {
 @contextmanager
 def shown(sweep: Sweep, console: Console | None = None) -> Iterator[Callable[[RunState], None]]:
     """A function for the news of the sweep inside the ``with``. Writes to stderr."""
-    console = console or Console(stderr=True)
+    console = console or console_of("stderr")
     before = sum(run.before for run in sweep.runs)
     if before:
-        _print(console, f"{before} of {len(sweep.runs)} runs are already complete")
-    if console.is_terminal:
+        print_line(console, f"{before} of {len(sweep.runs)} runs are already complete")
+    if draws_bars(console):
         with _bars(sweep, console) as changed:
             yield changed
     else:
@@ -63,7 +64,7 @@ def _lines(sweep: Sweep, console: Console) -> Callable[[RunState], None]:
         else:
             return
         said[run.name], last = run.state, now
-        _print(console, f"{_count(sweep)}  {line}{_left(sweep)}")
+        print_line(console, f"{_count(sweep)}  {line}{_left(sweep)}")
 
     return changed
 
@@ -89,7 +90,7 @@ def _bars(sweep: Sweep, console: Console) -> Iterator[Callable[[RunState], None]
             else:
                 if run.name in tasks:
                     bars.remove_task(tasks.pop(run.name))
-                _print(bars.console, _line(run))
+                print_line(bars.console, _line(run))
                 bars.advance(whole)
             bars.update(whole, news=_left(sweep).strip())
 
@@ -125,7 +126,3 @@ def _left(sweep: Sweep) -> str:
 
 def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.4g}"
-
-
-def _print(console: Console, text: str) -> None:
-    console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from gatedrnn.cli.failure import Failure
+from gatedrnn.cli.progress import console_of
 from gatedrnn.cli.streams import printable
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class TimeScales:
                 key: {"units": len(values), "infinite": int(values.isinf().sum()), **spread(values)}
                 for key, values in scales.items()
             }
-            Console().print(_table(spreads))
+            console_of("stdout").print(_table(spreads))
             if self.out is not None:
                 self._write(self.out, scales, spreads)
         except (ValueError, OSError) as why:
@@ -132,8 +133,7 @@ def weights_file(path: Path) -> Path:
         raise ValueError(f"{path / OPTIONS_FILE} is damaged: it has no key")
     whole, damaged = whole_checkpoints(path, [options["key"], *extends])
     for folder, wrong in damaged.items():
-        text = f"skipped: checkpoint {folder.name} is damaged ({wrong})"
-        Console(stderr=True).print(text, highlight=False, markup=False, soft_wrap=True)
+        print(f"warning: {printable(f'skipped checkpoint {folder.name}: {wrong}')}", file=sys.stderr)
     if not whole:
         raise ValueError(f"{path} has no checkpoint yet")
     return path / CHECKPOINTS / f"{whole[0].update:08d}" / "weights.safetensors"

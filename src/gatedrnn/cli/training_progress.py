@@ -11,6 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
+from gatedrnn.cli.progress import console_of, draws_bars, print_line
 from gatedrnn.lab.training import Progress as ProgressFunction
 from gatedrnn.lab.training import Run, Status
 
@@ -18,15 +19,15 @@ from gatedrnn.lab.training import Run, Status
 @contextmanager
 def shown(run: Run, console: Console | None = None) -> Iterator[ProgressFunction]:
     """A progress function for the training inside the ``with``. Writes to stderr."""
-    console = console or Console(stderr=True)
+    console = console or console_of("stderr")
     metric = run.task.metric
-    if not console.is_terminal:
+    if not draws_bars(console):
 
         def say(status: Status) -> None:
             if status.note:
-                _print(console, status.note)
+                print_line(console, status.note)
             elif status.evaluated:
-                _print(console, f"update {status.update}/{status.updates}  {_numbers(status, metric)}")
+                print_line(console, f"update {status.update}/{status.updates}  {_numbers(status, metric)}")
 
         yield say
         return
@@ -36,7 +37,7 @@ def shown(run: Run, console: Console | None = None) -> Iterator[ProgressFunction
 
         def draw(status: Status) -> None:
             if status.note:
-                _print(bar.console, status.note)
+                print_line(bar.console, status.note)
             bar.update(task, completed=status.update, total=status.updates, description=_numbers(status, metric))
 
         yield draw
@@ -74,7 +75,3 @@ def _numbers(status: Status, metric: str) -> str:
     if status.seconds_left is not None:
         parts.append(f"{timedelta(seconds=round(status.seconds_left))} left")
     return "  ".join(parts)
-
-
-def _print(console: Console, text: str) -> None:
-    console.print(text, highlight=False, markup=False, soft_wrap=True)
