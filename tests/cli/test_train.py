@@ -199,7 +199,7 @@ def test_help_shows_the_defaults_that_the_options_take(capsys: pytest.CaptureFix
                 filled.add(field.name)
     told = {name: default for name, default in told.items() if name not in filled}
     assert told == {
-        "epochs": "--updates",
+        "epochs": "the length is in updates",
         "evaluation_size": "1000",
         "target": "no target",
         "stop_patience": "never",

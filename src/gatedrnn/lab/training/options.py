@@ -72,21 +72,21 @@ class Training:
     batch_size: int = 64
     """Sequences in a batch."""
     updates: int | None = None
-    """Number of updates, if not --epochs says how long the run is. (default: 20000)"""
+    """Length of the run in updates. (default: 20000)"""
     epochs: int | None = added(None, neutral=None)
-    """Length of the run in epochs, in place of --updates; evaluate_every and decay_at are then in epochs too.
-    (default: --updates)"""
+    """Length of the run in epochs, for tasks with a training set; evaluate_every and decay_at are then in epochs too.
+    (default: the length is in updates)"""
     schedule: str = "constant"
     """constant, steps (times decay after the updates decay_at), linear or cosine (down to 0 at the end), or plateau
     (times decay when the metric has not become better for patience evaluations)."""
     decay: float | None = None
     """steps, plateau: the factor on the learning rate. (default: 0.2)"""
     decay_at: tuple[int, ...] | None = None
-    """steps: after these updates, or epochs where --epochs is given; one at least."""
+    """steps: after these updates, or epochs if the length is in epochs; one at least."""
     patience: int | None = None
     """plateau: evaluations to wait. (default: 20)"""
     evaluate_every: int | None = None
-    """Updates from one evaluation to the next; epochs, 1 if not given, where --epochs is given. (default: 50)"""
+    """Updates from one evaluation to the next, or epochs if the length is in epochs. (default: 50; in epochs: 1)"""
     evaluation_size: int | None = None
     """adding, copy: sequences in the evaluation set, which is the same for every run. (default: 1000)"""
     target: float | None = None
