@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from gatedrnn import theory
+from gatedrnn.files import check_folder, write
 from gatedrnn.gates import Gate
-from gatedrnn.theory.files import check_folder, strict_json, write
+from gatedrnn.theory.files import strict_json
 
 FIGURES = ["fig_saturation", "fig_demo", "fig_gates_gradient", "fig_demo_other"]
 FILES = {*(f"{name}.{kind}" for name in FIGURES for kind in ("png", "svg")), "theory.json", "tab_gates_comparison.md"}

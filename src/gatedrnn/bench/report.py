@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import platform
@@ -12,6 +13,7 @@ from pathlib import Path
 import matplotlib
 import torch
 
+from gatedrnn import files
 from gatedrnn.bench.bars import Bar
 from gatedrnn.bench.measure import Timing
 
@@ -49,13 +51,11 @@ def write(
         "timings": [timing.as_json() for timing in timings],
         "memory": list(memory),
     }
-    _replace(out / "bench.json", (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())
-    _replace(out / "bench.md", markdown(bars, timings).encode())
+    files.write(out / "bench.json", (json.dumps(record, indent=1, ensure_ascii=False) + "\n").encode())
+    files.write(out / "bench.md", markdown(bars, timings).encode())
     if timings:
         for kind in ("png", "svg"):
-            temporary = out / f"bench.{kind}.part"
-            plot(timings, temporary, kind)
-            os.replace(temporary, out / f"bench.{kind}")
+            files.write(out / f"bench.{kind}", plot(timings, kind))
 
 
 def markdown(bars: Sequence[Bar], timings: Sequence[Timing]) -> str:
@@ -75,8 +75,8 @@ def markdown(bars: Sequence[Bar], timings: Sequence[Timing]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def plot(timings: Sequence[Timing], path: Path, kind: str) -> None:
-    """Microseconds a step, one group of bars per shape and loss."""
+def plot(timings: Sequence[Timing], kind: str) -> bytes:
+    """Microseconds a step, one group of bars per shape and loss, as a picture of this kind."""
     groups: dict[str, list[Timing]] = {}
     for timing in timings:
         groups.setdefault(f"{timing.shape}, {timing.loss}", []).append(timing)
@@ -106,11 +106,7 @@ def plot(timings: Sequence[Timing], path: Path, kind: str) -> None:
     axes.set_xscale("log")
     axes.set_xlabel("microseconds a step (median)")
     axes.grid(axis="x", alpha=0.3)
-    figure.savefig(path, dpi=120, format=kind)
+    picture = io.BytesIO()
+    figure.savefig(picture, dpi=120, format=kind)
     pyplot.close(figure)
-
-
-def _replace(path: Path, content: bytes) -> None:
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_bytes(content)
-    os.replace(temporary, path)
+    return picture.getvalue()

@@ -99,7 +99,8 @@ class TimeScales:
         Model(cell=self.cell or "", tied=self.tied, forget_gate=self.forget_gate).check()
 
     def _write(self, out: Path, scales: dict[str, Tensor], spreads: dict[str, Any]) -> None:
-        from gatedrnn.lab.records import write, write_json
+        from gatedrnn.files import write
+        from gatedrnn.lab.records import write_json
 
         out.mkdir(parents=True, exist_ok=True)
         values = {key: {**spreads[key], "values": scales[key].tolist()} for key in scales}

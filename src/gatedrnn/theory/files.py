@@ -1,11 +1,9 @@
-"""Writing results: strict JSON, and files that appear whole or not at all."""
+"""The names of the files, and strict JSON."""
 
 from __future__ import annotations
 
 import json
 import math
-import os
-from pathlib import Path
 from typing import Any
 
 #: The file that holds every number drawn.
@@ -16,27 +14,6 @@ _DIGITS = 12  # kept of a number: more would differ between machines
 def file_of(label: str, kind: str) -> str:
     """The file of a figure or table by the paper's label."""
     return f"{label.replace(':', '_')}.{kind}"
-
-
-def check_folder(folder: Path) -> None:
-    """Raise OSError if results could not be written into this folder; creates nothing."""
-    place = folder
-    while not (place.exists() or place.is_symlink()):
-        place = place.parent
-    if not place.is_dir():
-        raise NotADirectoryError(f"cannot write to {folder}: {place} is not a folder")
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise PermissionError(f"cannot write to {folder}: no permission to write in {place}")
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write under a temporary name in the same folder, then move into place."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_bytes(content)
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def strict_json(value: Any) -> str:

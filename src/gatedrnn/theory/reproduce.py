@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gatedrnn import gates as registry
+from gatedrnn.files import check_folder, write
 from gatedrnn.gates import Gate
 from gatedrnn.theory import figures, files
 from gatedrnn.theory.numbers import collect, pieces
@@ -65,7 +66,7 @@ def run(
     step(f"writing to {folder}")
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in contents.items():
-        files.write(folder / name, content)
+        write(folder / name, content)
     if progress is not None:
         progress(total, total, "done")
     return numbers
@@ -74,7 +75,7 @@ def run(
 def check_arguments(gates: Sequence[str | Gate] | None, out: str | os.PathLike[str]) -> tuple[list[Gate], Path]:
     """The gates as objects and the folder as a path; raises what :func:`run` would, and writes nothing."""
     chosen = _resolve(gates)
-    files.check_folder(Path(out))
+    check_folder(Path(out))
     return chosen, Path(out)
 
 

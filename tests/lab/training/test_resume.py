@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 import torch
 
+from gatedrnn import files
 from gatedrnn.lab.models import Model
-from gatedrnn.lab.records import CHECKPOINTS, files
+from gatedrnn.lab.records import CHECKPOINTS
 from gatedrnn.lab.tasks import Copy
 from gatedrnn.lab.training import OPTIMIZERS, RefusedError, Run, Training, train
 
@@ -161,10 +162,9 @@ def test_a_full_disk_leaves_the_checkpoint_before(
         write(path, content)
 
     with monkeypatch.context() as patch:
-        for module in ("files", "checkpoints") if failing == "write_through" else ("files",):
-            patch.setattr(f"gatedrnn.lab.records.{module}.{failing}", full)
-        if failing == "append":
-            patch.setattr("gatedrnn.lab.training.state.append", full)
+        user = "records.checkpoints" if failing == "write_through" else "training.state"
+        for module in ("files", f"lab.{user}"):
+            patch.setattr(f"gatedrnn.{module}.{failing}", full)
         with pytest.raises(OSError, match="No space left on device"):
             train(SMALL, tmp_path)
     assert list(tmp_path.rglob("*.tmp")) == []

@@ -12,7 +12,6 @@ from gatedrnn.lab.records.checkpoints import (
     whole_checkpoints,
     write_checkpoint,
 )
-from gatedrnn.lab.records.files import append, finite, line, write, write_json
 from gatedrnn.lab.records.run import (
     ENVIRONMENT_FILE,
     ENVIRONMENT_KIND,
@@ -29,6 +28,7 @@ from gatedrnn.lab.records.run import (
     read_json,
     read_run,
 )
+from gatedrnn.lab.records.values import finite, line, write_json
 
 __all__ = [
     "CHECKPOINTS",
@@ -44,7 +44,6 @@ __all__ = [
     "ForeignError",
     "RunRecord",
     "SchemaError",
-    "append",
     "check_schema",
     "find_runs",
     "finite",
@@ -55,7 +54,6 @@ __all__ = [
     "read_run",
     "remove_leftovers",
     "whole_checkpoints",
-    "write",
     "write_checkpoint",
     "write_json",
 ]

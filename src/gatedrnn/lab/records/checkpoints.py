@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gatedrnn.lab.records.files import finite, sync_folder, write_through
+from gatedrnn.files import sync_folder, write_through
 from gatedrnn.lab.records.run import SCHEMA, SchemaError, check_schema, read_json
+from gatedrnn.lab.records.values import finite
 
 CHECKPOINTS = "checkpoints"
 CHECKPOINT_KIND = "gatedrnn checkpoint"

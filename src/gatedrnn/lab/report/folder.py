@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from gatedrnn.lab.records.files import write, write_json
-from gatedrnn.theory.files import check_folder
+from gatedrnn.files import check_folder, write
+from gatedrnn.lab.records import write_json
 
 MANIFEST = "report.json"
 PAGE = "index.html"

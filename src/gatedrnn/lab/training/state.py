@@ -11,16 +11,15 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from gatedrnn.files import append, write
 from gatedrnn.lab.models import Carry, Network, weights_bytes
 from gatedrnn.lab.records import (
     METRICS_FILE,
     RECORD_FILE,
     Checkpoint,
-    append,
     finite,
     line,
     move_aside,
-    write,
     write_checkpoint,
     write_json,
 )

@@ -1,12 +1,20 @@
-"""Writing that survives: files appear whole or not at all, and stay when the power goes."""
+"""Writing that survives: files appear whole or not at all, and stay when the power goes. The bottom of all that writes."""
 
 from __future__ import annotations
 
-import json
-import math
 import os
 from pathlib import Path
-from typing import Any
+
+
+def check_folder(folder: Path) -> None:
+    """Raise OSError if results could not be written into this folder; creates nothing."""
+    place = folder
+    while not (place.exists() or place.is_symlink()):
+        place = place.parent
+    if not place.is_dir():
+        raise NotADirectoryError(f"cannot write to {folder}: {place} is not a folder")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise PermissionError(f"cannot write to {folder}: no permission to write in {place}")
 
 
 def write(path: Path, content: bytes) -> None:
@@ -18,11 +26,6 @@ def write(path: Path, content: bytes) -> None:
     finally:
         temporary.unlink(missing_ok=True)
     sync_folder(path.parent)
-
-
-def write_json(path: Path, value: Any) -> None:
-    """The value as one indented JSON document."""
-    write(path, (json.dumps(finite(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
 def write_through(path: Path, content: bytes) -> None:
@@ -47,19 +50,3 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def line(value: dict[str, Any]) -> str:
-    """The value as one line of JSON."""
-    return json.dumps(finite(value), ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def finite(value: Any) -> Any:
-    """The value as JSON can hold it: None for a number that is not finite."""
-    if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
