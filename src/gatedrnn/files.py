@@ -1,4 +1,4 @@
-"""Writing that survives: files appear whole or not at all, and stay when the power goes. The bottom of all that writes."""
+"""Writing that survives: files appear whole or not at all, and stay when the power goes."""
 
 from __future__ import annotations
 
