@@ -71,6 +71,7 @@ def _undeclared(runs: Sequence[LabRun], items: Sequence[Item]) -> list[str]:
     keys = {key for item in items for slots in item.declared.values() for key in slots}
     return [
         f"{run.name}: its options are not those declared today for {run.slot.grid} at {run.slot.budget} budget"
+        + (f" (it has {run.training['epochs']} epochs)" if run.training.get("epochs") else "")
         for run in runs
         if run.slot is not None and run.key not in keys and any(item.budget_of(run) for item in items)
     ]

@@ -60,7 +60,7 @@ def make_record(
         "parameters": sum(p.numel() for p in network.parameters() if p.requires_grad),
         "metric": task.metric,
         "lower_is_better": task.lower_is_better,
-        "metric_unit": task.metric_unit,
+        "metric_unit": task.metric_unit or None,
         "metric_scale": task.metric_scale,
         "final": _short(task, metrics[-1]),
         "best": _short(task, best),
