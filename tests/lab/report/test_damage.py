@@ -66,7 +66,7 @@ def paths(value: Any, place: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
 def replaced(value: Any, place: tuple[str, ...], by: Any) -> Any:
     if not place:
         return by
-    return {**value, place[0]: replaced(value[place[0]], place[1:], by)}
+    return {**value, place[0]: replaced(value.get(place[0]), place[1:], by)}
 
 
 def originals(folder: Path) -> dict[str, Any]:
