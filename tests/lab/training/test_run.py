@@ -29,6 +29,8 @@ def test_what_options_json_says() -> None:
     assert options["model"]["forget_gate"] == "fast"
     assert options["training"]["optimizer"] == "rmsprop"
     assert options["key"] == Run(Adding(500)).key()
+    measured = {"metric": "mse", "lower_is_better": True, "metric_unit": None, "metric_scale": "log"}
+    assert {name: options[name] for name in measured} == measured
 
 
 def test_the_key_changes_with_what_determines_the_result_and_with_nothing_else() -> None:

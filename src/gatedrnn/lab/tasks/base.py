@@ -71,6 +71,16 @@ class Task(ABC):
         ``size`` is for tasks that draw their evaluation set: the number of its sequences.
         """
 
+    @classmethod
+    def measured(cls) -> dict[str, str | bool | None]:
+        """What its metric is, as the records say it."""
+        return {
+            "metric": cls.metric,
+            "lower_is_better": cls.lower_is_better,
+            "metric_unit": cls.metric_unit or None,
+            "metric_scale": cls.metric_scale,
+        }
+
     @abstractmethod
     def loss(self, output: Tensor, target: Tensor) -> Tensor:
         """The mean loss of the head's output (last, B, output_size)."""

@@ -48,8 +48,8 @@ class Run:
             )
 
     def as_json(self) -> dict[str, Any]:
-        """The options as they stand in options.json."""
-        return {"schema": SCHEMA, "kind": RUN_KIND, **self.options(), "key": self.key()}
+        """The options as they stand in options.json, with what the run measures, for those who read it unfinished."""
+        return {"schema": SCHEMA, "kind": RUN_KIND, **self.options(), "key": self.key(), **self.task.measured()}
 
     def options(self) -> dict[str, dict[str, Any]]:
         """Every option of task, model and training, as JSON holds it."""
