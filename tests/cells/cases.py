@@ -65,7 +65,7 @@ def _variants(layer: type[nn.Module]) -> list[tuple[tuple[str, Any], ...]]:
     if "tied" in arguments:
         return [(), (("tied", True),)]
     if "memory_size" in arguments:
-        return [(("memory_size", 8), ("heads", 2))]
+        return [(("memory_size", 8), ("heads", 2), ("relu", relu)) for relu in (True, False)]
     return [()]
 
 

@@ -121,9 +121,11 @@ def mgu(phi: Callable[..., Tensor], w: Weights, x: Tensor, h: Tensor) -> Any:
     return (f * h + (1 - f) * candidate,), {"forget": f}
 
 
-def nru(phi: None, w: Weights, x: Tensor, h: Tensor, m: Tensor, memory_size: int, heads: int) -> Any:
-    h = _affine(w, "W_h", torch.cat([x, h, m]), "b_h")
-    h = torch.where(h > 0, h, 0.0)
+def nru(phi: None, w: Weights, x: Tensor, h: Tensor, m: Tensor, memory_size: int, heads: int, relu: bool) -> Any:
+    def positive(v: Tensor) -> Tensor:
+        return torch.where(v > 0, v, 0.0)
+
+    h = positive(_affine(w, "W_h", torch.cat([x, h, m]), "b_h"))
     u = torch.cat([h, m])
     change = torch.zeros_like(m)
     s = math.isqrt(memory_size * heads)
@@ -131,9 +133,11 @@ def nru(phi: None, w: Weights, x: Tensor, h: Tensor, m: Tensor, memory_size: int
         strength = _affine(w, f"W_{scale}", u, f"b_{scale}")
         pq = _affine(w, f"W_{direction}", u, f"b_{direction}")
         table = torch.outer(pq[:s], pq[s:]).reshape(heads, memory_size)
+        if relu:
+            strength, table = positive(strength), positive(table)
         for k in range(heads):
             fifth_powers = (table[k].abs() ** 5).sum()
-            if fifth_powers <= 3.4028234663852886e38:  # the largest float32
+            if 0 < fifth_powers <= 3.4028234663852886e38:  # the largest float32
                 change = change + sign * strength[k] * table[k] / fifth_powers**0.2 / heads
     return (h, m + change), {}
 

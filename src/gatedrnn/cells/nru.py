@@ -21,7 +21,8 @@ class NRU(Cell):
     """h = ReLU(W_h [x; h; m] + b_h); K heads write to and erase from the memory m along directions of L5 norm 1.
 
     With u = [h; m]: m = m + mean over the heads of (α_k v^α_k − β_k v^β_k), where α = W_a u + b_a, β = W_b u + b_b
-    and v^α is the outer product of the halves of W_va u + b_va, reshaped to (K, M); v^β likewise.
+    and v^α is the outer product of the halves of W_va u + b_va, reshaped to (K, M); v^β likewise. With ``relu``, ReLU
+    acts on α, β and the outer products.
 
     The authors' code takes the norm in float32, where it is infinite above 5.1e7, and so the direction is zero. This is
     written out here, for every dtype, because the cell depends on it: m + change grows in proportion to m, e-fold in
@@ -30,6 +31,7 @@ class NRU(Cell):
 
     memory_size: int = 64
     heads: int = 4
+    relu: bool = False
     states = ("h", "m")
     takes_gate = False
 
@@ -94,9 +96,12 @@ class NRU(Cell):
             product = linear(u, w[f"W_{letter}"])
             return product + wide(w[f"b_{letter}"]) if f"b_{letter}" in w else product
 
+        def rectified(x: Tensor) -> Tensor:
+            return torch.relu(x) if self.relu else x
+
         def directions(letter: str) -> Tensor:
             p, q = affine(letter).chunk(2, -1)
-            outer = (p.unsqueeze(-1) * q.unsqueeze(-2)).reshape(*p.shape[:-1], self.heads, self.memory_size)
+            outer = rectified(p.unsqueeze(-1) * q.unsqueeze(-2)).reshape(*p.shape[:-1], self.heads, self.memory_size)
             # The row is scaled to about 1 before its norm is taken, because the fifth power of 1e-9 is 0 in float32.
             # The result does not depend on the scale, so its gradient is not needed. Norms are at least 1e-12.
             scale = outer.detach().abs().amax(-1, keepdim=True).clamp(min=1e-12)
@@ -104,8 +109,8 @@ class NRU(Cell):
             norm = torch.linalg.vector_norm(scaled, 5.0, -1, keepdim=True).clamp(min=1.0)
             return torch.where(norm * scale > LARGEST_NORM, 0.0, scaled / norm)
 
-        write = affine("a").unsqueeze(-1) * directions("va")
-        erase = affine("b").unsqueeze(-1) * directions("vb")
+        write = rectified(affine("a")).unsqueeze(-1) * directions("va")
+        erase = rectified(affine("b")).unsqueeze(-1) * directions("vb")
         return h, m + (write - erase).mean(-2)
 
     def gates(self, gate: Gate, a: PreActivations) -> dict[str, Tensor]:
