@@ -15,7 +15,7 @@ from gatedrnn.cli.training_progress import shown, summary
 from gatedrnn.lab.models import Model
 from gatedrnn.lab.tasks import TASKS, Task
 from gatedrnn.lab.training import Run, Training, train
-from gatedrnn.lab.training.memory import check_memory
+from gatedrnn.lab.training.memory import check_memory, is_out_of_memory
 
 _Task = TypeVar("_Task", bound=Task)
 
@@ -41,6 +41,13 @@ class Job(Generic[_Task]):
             raise Failure(as_option(wrong, self.task, self.model, self.training)) from wrong
         except OSError as wrong:
             raise Failure(f"cannot write to {self.out}: {wrong}; run the same command again to resume") from wrong
+        except (MemoryError, RuntimeError) as wrong:
+            if not is_out_of_memory(wrong):
+                raise
+            raise Failure(
+                "out of memory: choose a smaller --batch-size or --hidden-size or shorter sequences, and another --out",
+                code=1,
+            ) from wrong
         print(summary(record, self.out))
 
 
