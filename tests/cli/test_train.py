@@ -9,9 +9,11 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from rich.console import Console
 
 from gatedrnn import cli
@@ -226,6 +228,17 @@ def test_a_full_disk_ends_in_one_line(tmp_path: Path) -> None:
     )
     assert _train(tmp_path / "run") == 0
     assert json.loads((tmp_path / "run" / "record.json").read_text(encoding="utf-8"))["resumed"] == 1
+
+
+@pytest.mark.parametrize("hold", [lambda: torch.empty(2**60), lambda: bytearray(2**62)])
+def test_memory_that_cannot_be_had_ends_in_one_line(
+    hold: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("gatedrnn.cli.train.train", lambda *arguments: hold())
+    assert _train(tmp_path / "out") == 1
+    assert capsys.readouterr().err == (
+        "gatedrnn: out of memory: choose a smaller --batch-size or --hidden-size or shorter sequences, and another --out\n"
+    )
 
 
 def test_progress_on_a_terminal_shows_loss_metric_speed_and_time_left() -> None:

@@ -50,7 +50,8 @@ def parse(kind: Any, arguments: Sequence[str], commands: Commands) -> Any:
     read = functools.partial(
         tyro.cli, kind, prog="gatedrnn", description=description, args=arguments, registry=REGISTRY
     )
-    said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")  # no terminal: a box without colours
+    # No terminal: a box without colours. Arguments may hold bytes that are no letters.
+    said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
     try:
         with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
             return read()

@@ -18,6 +18,7 @@ from gatedrnn.lab.data import DataError
 from gatedrnn.lab.models import Model
 from gatedrnn.lab.tasks import Task
 from gatedrnn.lab.training import Run, Training, train
+from gatedrnn.lab.training.memory import is_out_of_memory
 
 _Task = TypeVar("_Task", bound=Task)
 
@@ -43,6 +44,13 @@ class Job(Generic[_Task]):
             raise Failure(text, several_lines=isinstance(wrong, DataError)) from wrong
         except OSError as wrong:
             raise Failure(f"cannot write to {self.out}: {wrong}; run the same command again to resume") from wrong
+        except (MemoryError, RuntimeError) as wrong:
+            if not is_out_of_memory(wrong):
+                raise
+            raise Failure(
+                "out of memory: choose a smaller --batch-size or --hidden-size or shorter sequences, and another --out",
+                code=1,
+            ) from wrong
         print(summary(record, self.out))
 
 

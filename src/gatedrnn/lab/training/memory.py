@@ -1,4 +1,4 @@
-"""Whether a run fits into the memory of this machine, as far as its sizes tell."""
+"""Whether a run fits into the memory of this machine: what its sizes tell, and what an error says."""
 
 from __future__ import annotations
 
@@ -32,6 +32,13 @@ def check_memory(run: Run) -> None:
         size * task.steps * task.input_size,
         "fewer or shorter sequences",
     )
+
+
+def is_out_of_memory(wrong: BaseException) -> bool:
+    """Whether the error says that memory could not be had. For the CPU, torch has no class of its own for that."""
+    if isinstance(wrong, MemoryError | torch.cuda.OutOfMemoryError):
+        return True
+    return isinstance(wrong, RuntimeError) and "DefaultCPUAllocator" in str(wrong)
 
 
 def _check(what: str, numbers: int, instead: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import math
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -184,6 +185,8 @@ def _check_device(name: str) -> None:
 
 def _usable(device: str) -> bool:
     try:
-        return torch.empty(1, device=device).device.type != "meta"  # which computes nothing
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about devices that torch will forget
+            return torch.empty(1, device=device).device.type != "meta"  # which computes nothing
     except (RuntimeError, AssertionError, ImportError):
         return False
