@@ -90,7 +90,7 @@ def test_the_same_command_reports_a_finished_run_and_another_is_refused(
     ("options", "message"),
     [
         (["--length", "1"], "--length must be at least 2, got 1"),
-        (["--lr", "-1"], "--lr must be between 1e-30 and 1e+10, got -1.0"),
+        (["--lr", "-1"], "--lr must be between 1e-30 and 1e+20, got -1.0"),
         (["--forget-gate", "quick"], "--forget-gate must be one of sigmoid, softsign, fast, "),
         (["--forget-init", "zeros"], "--forget-init must be one of constant, chrono, "),
         (
@@ -106,7 +106,7 @@ def test_the_same_command_reports_a_finished_run_and_another_is_refused(
         (["--device", "privateuseone"], "--device must be one that torch can use here (cpu"),
         (["--heads", "0"], "--heads is for nru, not for the cell lstm, got 0"),
         (["--memory-size", "0"], "--memory-size is for nru, not for the cell lstm, got 0"),
-        (["--lr", "1e300"], "--lr must be between 1e-30 and 1e+10, got 1e+300"),
+        (["--lr", "1e300"], "--lr must be between 1e-30 and 1e+20, got 1e+300"),
         (["--weight-decay", "1e300"], "--weight-decay must be 0 or between 1e-30 and 1e+10, got 1e+300"),
         (
             ["--evaluation-size", "10000000000000"],
