@@ -117,8 +117,8 @@ def test_the_same_command_reports_a_finished_run_and_another_is_refused(
             "--batch-size 4 with sequences of 100000000000 steps needs 16 TB of memory or more, this machine has ",
         ),
         (
-            ["--length", "100000000000", "--forget-init", "chrono"],
-            "--batch-size 4 with sequences of 100000000000 steps needs",
+            ["--length", "9" * 400, "--forget-init", "chrono"],
+            f"--batch-size 4 with sequences of {'9' * 400} steps needs 1000 EB of memory or more, ",
         ),
     ],
 )
@@ -167,6 +167,12 @@ def test_help_shows_every_option_with_its_documentation(task: str, capsys: pytes
         for option in part:
             assert f"--{option.replace('_', '-')}" in shown_text
     assert "Learning rate." in shown_text and "Number of hidden units H." in shown_text
+
+
+def test_help_says_what_the_tasks_are(capsys: pytest.CaptureFixture[str]) -> None:
+    shown_text = _help(capsys, "train")
+    for name, task in TASKS.items():
+        assert f" {name} {(task.__doc__ or '').splitlines()[0]}" in shown_text
 
 
 def _told(capsys: pytest.CaptureFixture[str]) -> dict[str, str]:

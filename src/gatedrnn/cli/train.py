@@ -33,7 +33,8 @@ class Job(Generic[_Task]):
     def run(self) -> None:
         run = Run(self.task, self.model, self.training)
         try:
-            run.check()
+            for options in (self.task, self.model, self.training):
+                options.check()
             check_memory(self.task, self.model, self.training)
             with shown(run) as progress:
                 record = train(run, self.out, progress)
@@ -52,8 +53,8 @@ class Job(Generic[_Task]):
 
 
 def _subcommand(name: str, task: type[Task]) -> Any:
-    what = (task.__doc__ or "").partition("\n")[0]
-    return Annotated[Job[task], tyro.conf.subcommand(name, description=f"{what} {Job.__doc__}")]  # type: ignore[valid-type]
+    description = f"{(task.__doc__ or ' ').splitlines()[0]} {Job.__doc__ or ''}"
+    return Annotated[Job[task], tyro.conf.subcommand(name, description=description)]  # type: ignore[valid-type]
 
 
 # For each task its own Annotated type, and the union of them: tyro's form of subcommands.
