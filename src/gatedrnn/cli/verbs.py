@@ -53,8 +53,8 @@ def dispatch(arguments: Sequence[str] | None) -> int:
     # For each verb its own Annotated type, and the union of them: tyro's form of subcommands.
     verbs = [Annotated[kind, tyro.conf.subcommand(name)] for name, kind in VERBS.items()]
     union: Any = functools.reduce(operator.or_, verbs)
-    tasks = Commands("task", dict.fromkeys(TASKS))
-    commands = Commands("command", {name: tasks if name == "train" else None for name in VERBS})
+    following = {"train": Commands("task", dict.fromkeys(TASKS))}
+    commands = Commands("command", {name: following.get(name) for name in VERBS})
     try:
         parse(union, written, commands).run()
     except Failure as failure:
