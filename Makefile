@@ -6,6 +6,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Keeps matplotlib's font cache inside the checkout.
 export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
+# The files are UTF-8, whatever the locale says.
+export PYTHONUTF8 := 1
 
 .PHONY: demo test test-slow sanitize lint types format clean
 

@@ -30,12 +30,15 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """Gives the files of the set "toy", which is the only one there is beside the small set of speech."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with serving({f"/{name}": whole(content) for name, content in PACKED.items()}) as server:
-        data = toys.idx_set(CONTENTS, at=server.address)
-        for name in list(SETS):
-            if name != "speech_commands_10_small":
-                monkeypatch.delitem(SETS, name)
-        monkeypatch.setitem(SETS, "toy", data)
-        yield server
+        known = dict(SETS)
+        small = known["speech_commands_10_small"]
+        SETS.clear()
+        SETS.update({small.name: small, "toy": toys.idx_set(CONTENTS, at=server.address)})
+        try:
+            yield server
+        finally:  # in their order, which messages show
+            SETS.clear()
+            SETS.update(known)
 
 
 def run(*arguments: object) -> int:

@@ -106,8 +106,8 @@ def test_every_cell_with_a_forget_gate(
         ([], "does not name its model; missing: --cell, --forget-gate"),
         (["--cell", "lstm", "--forget-gate", "fast"], "missing: --tied or --no-tied"),
         (["--cell", "gru"], "missing: --forget-gate"),
-        (["--cell", "elman", "--forget-gate", "fast"], "cell must be one of lstm, gru"),
-        (["--cell", "nru", "--forget-gate", "fast"], "forget_gate is for lstm"),
+        (["--cell", "elman", "--forget-gate", "fast"], "gatedrnn: --cell must be one of lstm, gru"),
+        (["--cell", "nru", "--forget-gate", "fast"], "gatedrnn: --forget-gate is for lstm"),
         (
             ["--cell", "lstm", "--tied", "--forget-gate", "fast"],
             "not the weights of a tied lstm with the gate fast (weight_hh_l0 would be (24, 8), not (24, 6)): bias_hh_l0 (24,)",

@@ -12,7 +12,7 @@ import tyro
 from rich.table import Table
 from rich.text import Text
 
-from gatedrnn.cli.failure import Failure
+from gatedrnn.cli.failure import Failure, as_option
 from gatedrnn.cli.progress import console_of
 from gatedrnn.cli.streams import printable
 
@@ -96,7 +96,11 @@ class TimeScales:
         missing = [option for option, value in options.items() if value is None]
         if missing:
             raise Failure(f"{path} does not name its model; missing: {', '.join(missing)}")
-        Model(cell=self.cell or "", tied=self.tied, forget_gate=self.forget_gate).check()
+        model = Model(cell=self.cell or "", tied=self.tied, forget_gate=self.forget_gate)
+        try:
+            model.check()
+        except ValueError as wrong:
+            raise Failure(as_option(wrong, model)) from wrong
 
     def _write(self, out: Path, scales: dict[str, Tensor], spreads: dict[str, Any]) -> None:
         from gatedrnn.files import write

@@ -55,8 +55,8 @@ class Job(Generic[_Task]):
 
 
 def _subcommand(name: str, task: type[Task]) -> Any:
-    what = (task.__doc__ or "").partition("\n")[0]
-    return Annotated[Job[task], tyro.conf.subcommand(name, description=f"{what} {Job.__doc__}")]  # type: ignore[valid-type]
+    description = f"{(task.__doc__ or ' ').splitlines()[0]} {Job.__doc__ or ''}"
+    return Annotated[Job[task], tyro.conf.subcommand(name, description=description)]  # type: ignore[valid-type]
 
 
 def train_verb(tasks: Mapping[str, type[Task]]) -> type[Any]:

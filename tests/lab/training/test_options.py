@@ -31,19 +31,19 @@ def test_lists_and_numpys_numbers_are_as_good() -> None:
     ("options", "message"),
     [
         ({"optimizer": "lbfgs"}, "optimizer must be one of rmsprop, adam, adamw, sgd, got 'lbfgs'"),
-        ({"lr": -1.0}, "lr must be between 1e-30 and 1e\\+18, got -1.0"),
-        ({"lr": float("nan")}, "lr must be between 1e-30 and 1e\\+18, got nan"),
-        ({"lr": 1e300}, "lr must be between 1e-30 and 1e\\+18, got 1e\\+300"),
-        ({"lr": 1e-300}, "lr must be between 1e-30 and 1e\\+18, got 1e-300"),
-        ({"eps": 1e300}, "eps must be between 1e-30 and 1e\\+18, got 1e\\+300"),
-        ({"weight_decay": 1e300}, "weight_decay must be 0 or between 1e-30 and 1e\\+18, got 1e\\+300"),
-        ({"weight_decay": float("nan")}, "weight_decay must be 0 or between 1e-30 and 1e\\+18, got nan"),
+        ({"lr": -1.0}, "lr must be between 1e-30 and 1e\\+20, got -1.0"),
+        ({"lr": float("nan")}, "lr must be between 1e-30 and 1e\\+20, got nan"),
+        ({"lr": 1e300}, "lr must be between 1e-30 and 1e\\+20, got 1e\\+300"),
+        ({"lr": 1e-300}, "lr must be between 1e-30 and 1e\\+20, got 1e-300"),
+        ({"eps": 1e300}, "eps must be between 1e-30 and 1e\\+10, got 1e\\+300"),
+        ({"weight_decay": 1e300}, "weight_decay must be 0 or between 1e-30 and 1e\\+10, got 1e\\+300"),
+        ({"weight_decay": float("nan")}, "weight_decay must be 0 or between 1e-30 and 1e\\+10, got nan"),
         ({"optimizer": "adam", "momentum": 0.9}, "momentum is for the optimizer rmsprop, sgd, not for adam, got 0.9"),
         ({"optimizer": "sgd", "eps": 1e-6}, "eps is for the optimizer rmsprop, adam, adamw, not for sgd"),
         ({"beta1": 0.5}, "beta1 is for the optimizer adam, adamw, not for rmsprop, got 0.5"),
         ({"alpha": 1.0}, "alpha must be at least 0 and below 1, got 1.0"),
-        ({"weight_decay": -0.1}, "weight_decay must be 0 or between 1e-30 and 1e\\+18, got -0.1"),
-        ({"clip": 0.0}, "clip must be between 1e-30 and 1e\\+18, got 0.0"),
+        ({"weight_decay": -0.1}, "weight_decay must be 0 or between 1e-30 and 1e\\+10, got -0.1"),
+        ({"clip": 0.0}, "clip must be between 1e-30 and 1e\\+10, got 0.0"),
         ({"batch_size": 0}, "batch_size must be between 1 and 1000000000, got 0"),
         ({"batch_size": 10**13}, "batch_size must be between 1 and 1000000000, got 10000000000000"),
         ({"updates": 0}, "updates must be between 1 and 1000000000, got 0"),
@@ -77,18 +77,18 @@ def test_what_cannot_be(options: dict[str, object], message: str) -> None:
 
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
-@pytest.mark.parametrize("size", [1e-30, 1e18])
-def test_what_is_allowed_at_most_can_be_computed(optimizer: str, size: float) -> None:
+@pytest.mark.parametrize(("lr", "weight_decay"), [(1e-30, 1e-30), (1e20, 1e10)])
+def test_what_is_allowed_at_most_can_be_computed(optimizer: str, lr: float, weight_decay: float) -> None:
     """No more than infinite weights come of it, which the loop sees; torch raises no error."""
     options = {"beta1": 1 - 2**-53, "beta2": 1 - 2**-53} if optimizer in ("adam", "adamw") else {}
-    training = Training(optimizer=optimizer, lr=size, weight_decay=size, **options)  # type: ignore[arg-type]
+    training = Training(optimizer=optimizer, lr=lr, weight_decay=weight_decay, **options)  # type: ignore[arg-type]
     training.check()
     weight = torch.nn.Parameter(torch.ones(3))
     step = make_optimizer(training, [weight])
     for _ in range(3):
-        weight.grad = torch.tensor([0.0, 1.0, 1e18])
+        weight.grad = torch.tensor([0.0, 1.0, 1e10])
         step.step()
-    assert weight[0] != 1.0 or size < 1
+    assert weight[0] != 1.0 or lr < 1
 
 
 def test_tensorboard_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,8 +38,8 @@ _SCHEDULE_OPTIONS: dict[str, dict[str, float | tuple[int, ...] | int]] = {
 }
 
 # What float32 holds, with room for what an optimiser makes of it: lr/(1−β), lr·weight decay.
-_SMALLEST, _LARGEST = 1e-30, 1e18
-_RANGE = f"between {_SMALLEST:g} and {_LARGEST:g}"
+_SMALLEST = 1e-30
+_LARGEST = {"lr": 1e20, "eps": 1e10, "clip": 1e10, "weight_decay": 1e10}
 _MOST = 10**9  # of all that is counted: the time left stays a time that can be written
 _MOST_THREADS = 1024  # beyond that, the system may refuse them, which ends the process
 
@@ -129,10 +129,11 @@ class Training:
         check_known("schedule", self.schedule, SCHEDULES)
         self._check_owned("optimizer", _OPTIMIZER_OPTIONS)
         self._check_owned("schedule", _SCHEDULE_OPTIONS)
-        for option in ("lr", "eps", "clip", "weight_decay"):
+        for option, largest in _LARGEST.items():
             value, zero = getattr(self, option), option == "weight_decay"
-            if value is not None and not (_SMALLEST <= value <= _LARGEST or (zero and value == 0)):
-                raise ValueError(f"{option} must be {'0 or ' if zero else ''}{_RANGE}, got {value}")
+            if value is not None and not (_SMALLEST <= value <= largest or (zero and value == 0)):
+                wanted = f"{'0 or ' if zero else ''}between {_SMALLEST:g} and {largest:g}"
+                raise ValueError(f"{option} must be {wanted}, got {value}")
         if self.budget_seconds is not None and not (self.budget_seconds > 0 and math.isfinite(self.budget_seconds)):
             raise ValueError(f"budget_seconds must be a positive number, got {self.budget_seconds}")
         if not (self.checkpoint_seconds >= 0 and math.isfinite(self.checkpoint_seconds)):
