@@ -196,8 +196,8 @@ def _train(steps: int, updates: int, batch_size: int) -> list[float]:
     optimizer = torch.optim.RMSprop(parameters, lr=1e-3)
     losses = []
     for _ in range(updates):
-        x, target = task.batch(batch_size, generator)
-        loss = task.loss(head(layer(x)[0][-1:]), target)
+        batch = task.batch(batch_size, generator)
+        loss = task.loss(head(layer(batch.input)[0][-1:]), batch.target)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(parameters, 1.0, error_if_nonfinite=True)

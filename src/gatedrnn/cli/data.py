@@ -124,15 +124,19 @@ class VerifySets:
             yield False
 
 
+#: What follows ``gatedrnn data``.
+BELOW_DATA = ("list", "fetch", "verify")
+
+
 @dataclass(frozen=True)
 class Data:
     """Data sets: gatedrnn data list, gatedrnn data fetch NAME, gatedrnn data verify [NAME]."""
 
     job: tyro.conf.OmitSubcommandPrefixes[
         tyro.conf.OmitArgPrefixes[
-            Annotated[ListSets, tyro.conf.subcommand("list")]
-            | Annotated[FetchSet, tyro.conf.subcommand("fetch")]
-            | Annotated[VerifySets, tyro.conf.subcommand("verify")]
+            Annotated[ListSets, tyro.conf.subcommand(BELOW_DATA[0])]
+            | Annotated[FetchSet, tyro.conf.subcommand(BELOW_DATA[1])]
+            | Annotated[VerifySets, tyro.conf.subcommand(BELOW_DATA[2])]
         ]
     ]
 

@@ -13,7 +13,7 @@ import tyro
 
 from gatedrnn import __version__
 from gatedrnn.cli.bench import Bench
-from gatedrnn.cli.data import Data
+from gatedrnn.cli.data import BELOW_DATA, Data
 from gatedrnn.cli.demo import Demo
 from gatedrnn.cli.failure import Failure
 from gatedrnn.cli.list import List
@@ -63,8 +63,11 @@ def dispatch(arguments: Sequence[str] | None) -> int:
         # For each verb its own Annotated type, and the union of them: tyro's form of subcommands.
         kinds = [Annotated[kind, tyro.conf.subcommand(name)] for name, kind in verbs.items()]
         union: Any = functools.reduce(operator.or_, kinds)
-        of_train = Commands("task", dict.fromkeys(tasks))
-        commands = Commands("command", {name: of_train if name == "train" else None for name in verbs})
+        following = {
+            "train": Commands("task", dict.fromkeys(tasks)),
+            "data": Commands("command", dict.fromkeys(BELOW_DATA)),
+        }
+        commands = Commands("command", {name: following.get(name) for name in verbs})
         parse(union, written, commands).run()
     except Failure as failure:
         lines = str(failure).split("\n") if failure.several_lines else [str(failure)]
