@@ -41,9 +41,9 @@ def test_batches_are_fresh_and_come_from_the_generator_alone(name: str) -> None:
 
 
 @each_task
-@pytest.mark.parametrize("length", [1, 0, -5])
+@pytest.mark.parametrize("length", [1, 0, -5, 10**9 + 1, 10**400])
 def test_an_impossible_length(name: str, length: int) -> None:
-    with pytest.raises(ValueError, match=f"^length must be at least 2, got {length}$"):
+    with pytest.raises(ValueError, match=f"^length must be between 2 and 1000000000, got {length}$"):
         FRESH[name](length=length).check()  # type: ignore[call-arg]
 
 

@@ -152,7 +152,7 @@ def test_stopping_early(tmp_path: Path) -> None:
 
 
 def test_a_diverged_run_is_tested_with_its_best_weights(tmp_path: Path) -> None:
-    run = changed(IMAGES, optimizer="sgd", alpha=None, eps=None, momentum=None, lr=1e20, clip=None)
+    run = changed(IMAGES, optimizer="sgd", alpha=None, eps=None, momentum=None, lr=1e20, weight_decay=1e10, clip=None)
     record = train(run, tmp_path)
     assert record["outcome"] == "diverged" and record["validation"]["update"] == 0
     assert record["test"]["loss"] > 0

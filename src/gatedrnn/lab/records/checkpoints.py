@@ -84,14 +84,17 @@ def read_checkpoint(folder: Path, keys: Collection[str] | None = None) -> Checkp
     check_schema(note, CHECKPOINT_KIND, folder / _NOTE)
     if note.get("sha256_of_this") != _checksum_of_note(note):
         raise ValueError(f"{folder / _NOTE}: checksum mismatch")
-    if keys is not None and note["key"] not in keys:
+    update, checksums = note.get("update"), note.get("sha256")
+    if not isinstance(update, int) or not isinstance(checksums, dict) or any(Path(n).name != n for n in checksums):
+        raise ValueError(f"{folder / _NOTE} is damaged: it does not say what the checkpoint holds")
+    if keys is not None and note.get("key") not in keys:
         raise ForeignError(f"{folder} belongs to another run")
     files = {}
-    for name, checksum in note["sha256"].items():
+    for name, checksum in checksums.items():
         files[name] = (folder / name).read_bytes()
         if _checksum(files[name]) != checksum:
             raise ValueError(f"{folder / name}: checksum mismatch")
-    return Checkpoint(note["update"], note, files)
+    return Checkpoint(update, note, files)
 
 
 def move_aside(path: Path) -> Path:

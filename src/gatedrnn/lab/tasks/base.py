@@ -111,6 +111,10 @@ class FreshTask(Task):
         return {"validation": Drawn(self.batch(size, torch.Generator().manual_seed(EVALUATION_SEED)))}
 
 
+_LONGEST = 10**9
+
+
 def check_length(length: int) -> None:
-    if length < 2:
-        raise ValueError(f"length must be at least 2, got {length}")
+    """Raise ValueError for a number of steps that cannot be."""
+    if not 2 <= length <= _LONGEST:
+        raise ValueError(f"length must be between 2 and {_LONGEST}, got {length}")

@@ -20,7 +20,7 @@ from gatedrnn.lab.training.evaluation import Evaluation, autocast
 from gatedrnn.lab.training.events import events
 from gatedrnn.lab.training.folder import Claim, claimed, ended_record, write_environment
 from gatedrnn.lab.training.interruption import deferred
-from gatedrnn.lab.training.memory import check_memory
+from gatedrnn.lab.training.memory import check_memory, is_out_of_memory
 from gatedrnn.lab.training.optimizer import averaged, set_learning_rate
 from gatedrnn.lab.training.outcome import best_of, make_record, outcome_of
 from gatedrnn.lab.training.pace import Pace
@@ -59,18 +59,19 @@ def train(
     check_memory(run)
     with _globals_restored():
         network = _network(run)
-        _engine(run, network)  # whether it can serve shows before anything is written
+        # Whether the engine can serve, and the data is there and fits, shows before anything is written.
+        _engine(run, network)
+        evaluation = Evaluation(run.task, run.training)
         with claimed(run, out, declared) as (run, claim):
-            return _train(run, claim, network, progress)
+            return _train(run, claim, network, evaluation, progress)
 
 
-def _train(run: Run, claim: Claim, network: Network, progress: Progress) -> dict[str, Any]:
+def _train(run: Run, claim: Claim, network: Network, evaluation: Evaluation, progress: Progress) -> dict[str, Any]:
     task, training = run.task, run.training
     assert training.threads is not None
     torch.set_num_threads(training.threads)
     stream = task.stream(training.batch_size, _BATCH_SEEDS + training.seed)
     pace = Pace.of(training, stream.updates_an_epoch)
-    evaluation = Evaluation(task, training)
     state = State(run, claim, network, stream, pace)
 
     # Continue where a checkpoint is.
@@ -210,5 +211,7 @@ def _engine(run: Run, network: Network) -> str:
             with autocast(run.training):
                 lines.append(explain(layer, x).splitlines()[0])
         except RuntimeError as wrong:
+            if is_out_of_memory(wrong):
+                raise
             raise ValueError(f"engine must be one that can run this, got {layer.engine!r}: {wrong}") from None
     return "; ".join(dict.fromkeys(lines))
