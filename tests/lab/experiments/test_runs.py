@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -113,6 +114,8 @@ def test_what_the_models_are() -> None:
         "JANET": ("janet", "sigmoid", "chrono"),
         "NRU": ("nru", None, None),
     }
+    nru: Any = models["NRU"].layer(2, t_max=3.0, device="meta")
+    assert (nru.memory_size, nru.heads, nru.relu) == (64, 4, True)
     small = EXPERIMENTS["tab:sMNIST_small_results"].plans["psmnist"]["paper"].models
     uniform = {v.name: (v.model.forget_gate, v.model.forget_init) for v in small if v.name in ("UR", "UF")}
     assert uniform == {"UR": ("refine", "uniform"), "UF": ("fast", "uniform")}

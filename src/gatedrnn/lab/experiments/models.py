@@ -21,6 +21,8 @@ _GATES: dict[str, tuple[str, str]] = {
 #: All names, in the order of the paper's tables.
 MODEL_NAMES = (*_GATES, "JANET", "NRU")
 HEADS = 4
+#: What the paper leaves open about its NRU; docs/nru.md has what was tried.
+NRU_DIFFERENCE = "the paper does not say which options of its authors' code the NRU has: ours rectifies its heads"
 
 
 def variants(
