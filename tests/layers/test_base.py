@@ -274,7 +274,7 @@ def test_repr_shows_what_is_not_default() -> None:
         "weight_dropout=0.5, recompute=True, tied=True)"
     )
     assert repr(gatedrnn.NRU(I, H)) == "NRU(3, 4)"
-    assert repr(gatedrnn.NRU(I, H, memory_size=16, relu=True)) == "NRU(3, 4, memory_size=16, relu=True)"
+    assert repr(gatedrnn.NRU(I, H, memory_size=16, relu=False)) == "NRU(3, 4, memory_size=16, relu=False)"
     assert repr(gatedrnn.JANET(I, H, beta=0.5, engine="reference")) == "JANET(3, 4, engine='reference', beta=0.5)"
     assert repr(gatedrnn.LSTMCell(I, H, False, tied=True)) == "LSTMCell(3, 4, bias=False, tied=True)"
     assert repr(gatedrnn.GRUCell(I, H, forget_gate="softsign")) == "GRUCell(3, 4, forget_gate=Softsign())"

@@ -21,17 +21,17 @@ class NRU(Cell):
     """h = ReLU(W_h [x; h; m] + b_h); K heads write to and erase from the memory m along directions of L5 norm 1.
 
     With u = [h; m]: m = m + mean over the heads of (α_k v^α_k − β_k v^β_k), where α = W_a u + b_a, β = W_b u + b_b
-    and v^α is the outer product of the halves of W_va u + b_va, reshaped to (K, M); v^β likewise. With ``relu``, ReLU
-    acts on α, β and the outer products.
+    and v^α is the outer product of the halves of W_va u + b_va, reshaped to (K, M); v^β likewise. ReLU acts on α, β and
+    the outer products, but for ``relu=False``.
 
     The authors' code takes the norm in float32, where it is infinite above 5.1e7, and so the direction is zero. This is
-    written out here, for every dtype, because the cell depends on it: m + change grows in proportion to m, e-fold in
-    about twenty steps of a fresh layer, until rows leave float32 and the memory rests at about 5e4.
+    written out here, for every dtype, because the cell depends on it: the change of m is in proportion to m, so m grows
+    until the rows leave float32, and rests at about 5e4. docs/nru.md has the evidence for this and for ``relu``.
     """
 
     memory_size: int = 64
     heads: int = 4
-    relu: bool = False
+    relu: bool = True
     states = ("h", "m")
     takes_gate = False
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -117,6 +118,8 @@ def test_what_the_models_are() -> None:
         "JANET": ("janet", "sigmoid", "chrono"),
         "NRU": ("nru", None, None),
     }
+    nru: Any = models["NRU"].layer(2, t_max=3.0, device="meta")
+    assert (nru.memory_size, nru.heads, nru.relu) == (64, 4, True)
     small = _models("tab:sMNIST_small_results", "psmnist")
     uniform = {name: (small[name].forget_gate, small[name].forget_init) for name in ("UR", "UF")}
     assert uniform == {"UR": ("refine", "uniform"), "UF": ("fast", "uniform")}

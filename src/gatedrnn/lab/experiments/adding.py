@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gatedrnn.lab.experiments.base import Budget, Experiment, Grid
-from gatedrnn.lab.experiments.models import variants
+from gatedrnn.lab.experiments.models import NRU_DIFFERENCE, variants
 from gatedrnn.lab.tasks import Adding
 from gatedrnn.lab.training import Training
 
@@ -93,7 +93,7 @@ EXPERIMENTS = (
             "NRU needs the fewest updates",
             "softsign fails",
         ),
-        differences=_DIFFERENCES,
+        differences=(*_DIFFERENCES, NRU_DIFFERENCE),
         grids=(ADDING,),
     ),
     Experiment(
@@ -114,6 +114,7 @@ EXPERIMENTS = (
         ),
         differences=(
             *_DIFFERENCES,
+            NRU_DIFFERENCE,
             "the paper's times are of a GPU (Tesla V100S); ours compare only with runs on the same engine and machine",
         ),
         grids=(ADDING,),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gatedrnn.lab.experiments.base import Budget, Experiment, Grid, View
-from gatedrnn.lab.experiments.models import variants
+from gatedrnn.lab.experiments.models import NRU_DIFFERENCE, variants
 from gatedrnn.lab.tasks import Copy
 from gatedrnn.lab.training import Training
 
@@ -59,6 +59,7 @@ def _experiment(label: str, title: str, view: View) -> Experiment:
             "layout as in the paper's text: one marker after the voids; other sources repeat it or place it elsewhere",
             "the second bias of each layer is zero and frozen, so that the parameters are the paper's",
             "evaluated every 50 updates on a fixed set of 1,000 sequences; the paper does not say on what it measures",
+            NRU_DIFFERENCE,
         ),
         grids=(COPY,),
     )

@@ -23,6 +23,8 @@ MODEL_NAMES = (*_GATES, "JANET", "NRU")
 HEADS = 4
 #: What the name of a GRU ends with.
 GRU_SUFFIX = "-GRU"
+#: What the paper leaves open about its NRU; docs/nru.md has what was tried.
+NRU_DIFFERENCE = "the paper does not say which options of its authors' code the NRU has: ours rectifies its heads"
 
 
 def variants(
