@@ -25,20 +25,24 @@ PACKED = toys.packed(CONTENTS)
 NAMES = list(PACKED)
 
 
+@pytest.fixture(autouse=True)
+def _sets_as_before() -> Iterator[None]:
+    """In their order, which messages show."""
+    known = dict(SETS)
+    yield
+    SETS.clear()
+    SETS.update(known)
+
+
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     """Gives the files of the set "toy", which is the only one there is beside the small set of speech."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with serving({f"/{name}": whole(content) for name, content in PACKED.items()}) as server:
-        known = dict(SETS)
-        small = known["speech_commands_10_small"]
+        small = SETS["speech_commands_10_small"]
         SETS.clear()
         SETS.update({small.name: small, "toy": toys.idx_set(CONTENTS, at=server.address)})
-        try:
-            yield server
-        finally:  # in their order, which messages show
-            SETS.clear()
-            SETS.update(known)
+        yield server
 
 
 def run(*arguments: object) -> int:
