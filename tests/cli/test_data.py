@@ -26,10 +26,11 @@ NAMES = list(PACKED)
 
 
 @pytest.fixture(autouse=True)
-def _sets_as_before() -> Iterator[None]:
+def _sets_as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """In their order, which messages show."""
     known = dict(SETS)
     yield
+    monkeypatch.undo()  # it would put sets back after this
     SETS.clear()
     SETS.update(known)
 
