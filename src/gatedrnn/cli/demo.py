@@ -17,6 +17,7 @@ from gatedrnn.cli.theory import regenerate
 from gatedrnn.lab.experiments import Budget, runs_of
 from gatedrnn.lab.experiments.demo import GUESSING, NATIVE, REFERENCE
 from gatedrnn.lab.experiments.sweep import Sweep, cores_here
+from gatedrnn.lab.models import Model
 from gatedrnn.lab.records import read_run
 from gatedrnn.layers import explain
 
@@ -71,8 +72,9 @@ def _error_at(update: int, metrics: list[dict[str, Any]]) -> float | None:
 
 def _setting() -> tuple[Budget, str]:
     """What is trained here, and what to say if that is less than elsewhere."""
-    task = NATIVE.task
-    layer = NATIVE.models[0].model.layer(task.input_size, task.t_max)
+    task, model = NATIVE.task, NATIVE.models[0].model
+    assert isinstance(model, Model)
+    layer = model.layer(task.input_size, task.t_max)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that the engine is missing is said here
         try:

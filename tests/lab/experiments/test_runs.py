@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS, MODEL_NAMES, BudgetName, NotRunnableError
-from gatedrnn.lab.models import Model, Sizes
+from gatedrnn.lab.models import LanguageModel, Model, Sizes
 from gatedrnn.lab.tasks import Adding, Copy
 
 RUNNABLE = [label for label, experiment in EXPERIMENTS.items() if experiment.grids]
@@ -18,7 +18,7 @@ budgets = pytest.mark.parametrize("budget", BUDGETS)
 
 
 def test_each_item_comes_from_one_place() -> None:
-    assert len(RUNNABLE) == 10 and len(PENDING) == 2 and len(THEORY) == 5
+    assert len(RUNNABLE) == 12 and len(PENDING) == 1 and len(THEORY) == 5
     assert len({*RUNNABLE, *PENDING, *THEORY}) == len(EXPERIMENTS)
 
 
@@ -32,6 +32,8 @@ def test_each_item_comes_from_one_place() -> None:
         ("fig:psMNIST_result", (7 * 3, 7, 7)),
         ("tab:sMNIST_results_GRU", (3 * 13 * 3, 3 * 13, 3 * 13)),
         ("tab:sMNIST_small_results", (3 * 9 * 4, 3 * 9, 3 * 9)),
+        ("tab:language_results", (4, 4, 4)),
+        ("own:wikitext2", (4, 4, 4)),
     ],
 )
 def test_counts(label: str, counts: tuple[int, int, int]) -> None:
@@ -213,7 +215,6 @@ def test_a_declared_run_says_what_it_is() -> None:
 @pytest.mark.parametrize(
     ("label", "task", "expected"),
     [
-        ("tab:language_results", "ptb", ("sgd", 30.0, 0.25, 20, 1000, (), 1)),
         ("tab:results_sc", "speech", ("adamw", 1e-3, 1.0, 50, 200, (), 1)),
     ],
 )
@@ -269,3 +270,21 @@ def test_budgets_say_what_they_are() -> None:
 def test_declarations_cannot_be_changed() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         EXPERIMENTS["fig:adding_mse"].threshold = 1.0  # type: ignore[misc]
+
+
+def test_the_papers_setting_of_the_language_model() -> None:
+    for label, task in (("tab:language_results", "ptb"), ("own:wikitext2", "wikitext2")):
+        runs = {declared.model_name: declared.run for declared in EXPERIMENTS[label].runs("paper")}
+        assert list(runs) == ["sigmoid", "refine", "fast", "NRU"]
+        for name, run in runs.items():
+            training = run.training
+            found = (training.optimizer, training.lr, training.clip, training.batch_size, training.epochs)
+            assert found == ("sgd", 30.0, 0.25, 20, 1000) and run.task.name == task
+            assert (training.weight_decay, training.average_patience) == (1.2e-6, 5)
+            assert isinstance(run.model, LanguageModel)
+            assert run.model.tied is {"refine": True, "NRU": None}.get(name, False)
+            assert (run.model.embedding_size, run.model.hidden_size, run.model.num_layers) == (400, 1150, 3)
+            dropouts = (run.model.output_dropout, run.model.layer_dropout, run.model.input_dropout)
+            assert dropouts == (0.4, 0.25, 0.4)
+            assert (run.model.embedding_dropout, run.model.weight_dropout) == (0.1, 0.5)
+            assert (run.model.activation_penalty, run.model.temporal_penalty) == (2.0, 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gatedrnn.lab.data.corpus import END_OF_LINE, UNKNOWN, Corpus, read_corpus
 from gatedrnn.lab.data.declared import Checked, DataSet
 from gatedrnn.lab.data.errors import DataError, MissingDataError
 from gatedrnn.lab.data.fetching import Fetched, fetch
@@ -11,8 +12,11 @@ from gatedrnn.lab.data.places import data_folder
 from gatedrnn.lab.data.sets import SETS
 
 __all__ = [
+    "END_OF_LINE",
     "SETS",
+    "UNKNOWN",
     "Checked",
+    "Corpus",
     "DataError",
     "DataSet",
     "Fetched",
@@ -21,6 +25,7 @@ __all__ = [
     "data_folder",
     "fetch",
     "images",
+    "read_corpus",
     "speech_folder",
     "text_files",
 ]

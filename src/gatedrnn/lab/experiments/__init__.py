@@ -19,7 +19,7 @@ from gatedrnn.lab.experiments.base import (
 )
 from gatedrnn.lab.experiments.models import MODEL_NAMES
 
-#: By the paper's labels, in the order of the paper.
+#: By the paper's labels, in the order of the paper, each followed by what is our own beside it.
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.label: experiment
     for module in (theory, adding, copy, images, language, speech)

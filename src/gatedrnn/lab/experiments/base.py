@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from gatedrnn.lab.models import Model
+from gatedrnn.lab.models import ModelOptions
 from gatedrnn.lab.tasks import Task
 from gatedrnn.lab.training import Run, Training
 
@@ -27,7 +27,7 @@ class Variant:
     """A model by the name that the paper gives it, with a learning rate of its own where it has one."""
 
     name: str
-    model: Model
+    model: ModelOptions
     lr: float | None = None
 
 
@@ -108,7 +108,10 @@ class PaperValue:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of the paper by its label. One of grids, plans and theory says where it comes from."""
+    """A table or figure of the paper by its label. One of grids, plans and theory says where it comes from.
+
+    What the paper does not have, but belongs beside it, has a label that begins with "own:".
+    """
 
     label: str
     title: str
@@ -138,6 +141,11 @@ class Experiment:
     pending: str | None = None
     #: It needs no training: ``gatedrnn theory`` makes it.
     theory: bool = False
+
+    @property
+    def own(self) -> bool:
+        """Whether it is not in the paper."""
+        return self.label.startswith("own:")
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import dataclasses
 
 from gatedrnn.lab.experiments.base import Budget, Variant
 from gatedrnn.lab.experiments.models import variants
+from gatedrnn.lab.models import Model
 from gatedrnn.lab.tasks import Adding
 from gatedrnn.lab.training import Training
 
@@ -17,6 +18,7 @@ _MODELS = ("sigmoid", "fast")
 
 
 def _on_reference(variant: Variant) -> Variant:
+    assert isinstance(variant.model, Model)
     return dataclasses.replace(variant, model=dataclasses.replace(variant.model, engine="reference"))
 
 

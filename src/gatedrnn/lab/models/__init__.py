@@ -1,9 +1,10 @@
-"""The models: a recurrent layer of the library and a head, from one documented dataclass of options."""
+"""The models: a layer and a head, and language models; each from one documented dataclass of options."""
 
 from __future__ import annotations
 
 from gatedrnn.lab.models.base import Carry, ModelOptions, Network, Result, Sizes
 from gatedrnn.lab.models.foreign import layers_in, read_tensors
+from gatedrnn.lab.models.language import LanguageModel, LanguageNetwork
 from gatedrnn.lab.models.network import LayerAndHead
 from gatedrnn.lab.models.options import Model
 from gatedrnn.lab.models.registry import MODELS
@@ -13,6 +14,8 @@ from gatedrnn.lab.models.weights import load, read_note, weights_bytes
 __all__ = [
     "MODELS",
     "Carry",
+    "LanguageModel",
+    "LanguageNetwork",
     "LayerAndHead",
     "Model",
     "ModelOptions",

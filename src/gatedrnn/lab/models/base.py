@@ -67,6 +67,8 @@ class ModelOptions(ABC):
 
     #: The name in options.json.
     kind: ClassVar[str]
+    #: Whether it reads words by number, and not features.
+    tokens: ClassVar[bool] = False
 
     @abstractmethod
     def least_memory(self, input_size: int) -> LeastMemory:

@@ -56,12 +56,15 @@ def gate_spread(network: Network, x: Tensor, lengths: Tensor | None = None) -> d
     x, lengths = x[:, :rows], None if lengths is None else lengths[:rows]
     within = slice(None) if lengths is None else torch.arange(len(x)).unsqueeze(-1) < lengths.cpu()
     found = {}
+    training = network.training
+    network.eval()  # without dropout
     for prefix, given in _inputs_of(network, gated, x, lengths).items():
         layer = gated[prefix]
         collected = layer(given, lengths=lengths, return_states="gates")[2]
         names = [name for name in ("forget", "input", "output") if name in collected]
         for index, key in enumerate(layer.weights_by_layer()):
             found[prefix + key] = {name: spread(collected[name][index].cpu()[within]) for name in names}
+    network.train(training)
     return found
 
 

@@ -22,4 +22,9 @@ CHECKS: dict[str, Claim] = {
         Best("NRU", (*GATES, "UR", "fast", "UF", "chrono", "JANET"), ("psmnist",)),
         Best("fast", (*GATES, "UR"), ("psmnist",)),
     ),
+    "refine and fast are better than sigmoid on rare words": Both(
+        Best("refine", ("sigmoid",), ("ptb",), "under 100"), Best("fast", ("sigmoid",), ("ptb",), "under 100")
+    ),
+    "fast is best on all words together": Best("fast", ("sigmoid", "refine"), ("ptb",)),
+    "NRU diverges and is not in the table": Diverges("NRU"),
 }

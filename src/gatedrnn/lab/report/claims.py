@@ -180,22 +180,24 @@ class StaysPut:
 
 @dataclass(frozen=True)
 class Best:
-    """On each of some tasks a model has a better result on test data than others."""
+    """On each of some tasks a model has a better result on test data than others; on a part of that data, if named."""
 
     model: str
     others: tuple[str, ...]
     tasks: tuple[str, ...]
+    column: str = ""
 
     def check(self, groups: Mapping[str, Group], threshold: float | None, clock: Clock = "update") -> Checked:
         """By the mean difference over seeds and its interval."""
-        what = f"{self.model} is better than {', '.join(self.others)} on {', '.join(self.tasks)}"
+        part = f" ({self.column})" if self.column else ""
+        what = f"{self.model} is better than {', '.join(self.others)} on {', '.join(self.tasks)}{part}"
         verdicts: list[bool | None] = []
         seen = []
         for task in self.tasks:
-            ours = _tested(groups, self.model, task)
+            ours = _tested(groups, self.model, task, self.column)
             lacking = []
             for name in self.others:
-                theirs = _tested(groups, name, task)
+                theirs = _tested(groups, name, task, self.column)
                 gains = [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
                 if len(gains) < FEWEST:
                     verdicts.append(None)
@@ -222,10 +224,10 @@ class Both:
         return Checked(f"{one.what}; {two.what}", all_of([one.holds, two.holds]), f"{one.seen}; {two.seen}")
 
 
-def _tested(groups: Mapping[str, Group], model: str, task: str) -> dict[int, float]:
+def _tested(groups: Mapping[str, Group], model: str, task: str, column: str) -> dict[int, float]:
     """By seed, how good the model is on test data, larger is better."""
     part = groups[model].of_task(task) if model in groups else None
-    tested = {run.seed: run.tested for run in part.runs} if part is not None else {}
+    tested = {run.seed: run.tested_in(column) for run in part.runs} if part is not None else {}
     sign = -1 if part is not None and part.measure.lower_is_better else 1
     return {seed: sign * value for seed, value in tested.items() if value is not None}
 

@@ -74,18 +74,22 @@ def papers_values(item: Item) -> list[Table]:
 
 
 def _numbers(item: Item, budget: str, complete: bool, groups: Mapping[str, Group]) -> tuple[list[Table], list[str]]:
-    """A row for each model, and for each task that was run ours, the paper's and the verdict."""
-    tasks = [task for task in item.columns if any(found.of_task(task) for found in groups.values())]
-    if not item.values or not tasks:
+    """A row for each model, and for each column that was run ours, the paper's and the verdict.
+
+    A column is a task; or, for an item of one task, a part of its test data.
+    """
+    task_of = {name: name if name in item.tasks else item.tasks[0] for name in item.columns if name != "time"}
+    columns = [name for name, task in task_of.items() if any(found.of_task(task) for found in groups.values())]
+    if not item.values or not columns:
         return [], []
     times = _times(item.columns["time"], groups) if "time" in item.columns else {}
     rows, parts = [], []
     for model, values in item.values.items():
         cells = [model]
-        for task in tasks:
-            unit, paper = item.columns[task], values.get(task)
-            part = groups[model].of_task(task) if model in groups else None
-            ours = None if part is None else _result(part, unit)
+        for name in columns:
+            unit, paper = item.columns[name], values.get(name)
+            part = groups[model].of_task(task_of[name]) if model in groups else None
+            ours = None if part is None else _result(part, name, unit)
             verdict = "—"
             if paper is not None:
                 verdict = verdicts.NOT_RUN if part is None else _verdict(item, ours, paper, budget, complete)
@@ -93,18 +97,18 @@ def _numbers(item: Item, budget: str, complete: bool, groups: Mapping[str, Group
             cells += [_ours(ours, part, unit), _paper(paper, unit), verdict]
         rows.append((*cells, *(_time_cells(model, item.values, times) if times else ())))
     header = ["model"]
-    for task in tasks:
-        header += [f"{task}, {item.columns[task]}: ours, {budget} budget", "paper", "verdict"]
+    for name in columns:
+        header += [f"{name}, {item.columns[name]}: ours, {budget} budget", "paper", "verdict"]
     if times:
         header += [f"{item.columns['time']}: ours, {budget} budget", "paper", f"÷ {_BASELINE}: ours", "paper"]
     caption = [f"Ours at {BUDGET_NAMES[budget]}, beside the paper's values: mean ± standard deviation (n seeds)."]
-    if any(_is_test(item.columns[task]) for task in tasks):
+    if any(_is_test(item.columns[name]) for name in columns):
         caption.append("Tested once, with the weights of the best validation.")
     if times:
         clocks = {time.clocks for time in times.values()}
         place = f" on {' and '.join(clocks.pop())}" if len(clocks) == 1 else ""
         caption.append(f"Times{place} depend on the machine and have no verdict.")
-    if lacking := [task for task in item.tasks if task in item.columns and task not in tasks]:
+    if lacking := [task for task in item.tasks if task in item.columns and task not in columns]:
         caption.append(f"Not run: {', '.join(lacking)}.")
     return [Table(" ".join(caption), tuple(header), rows, models=0)], parts
 
@@ -113,9 +117,9 @@ def _is_test(unit: str) -> bool:
     return "test" in unit.split()
 
 
-def _result(part: Group, unit: str) -> Mean | None:
+def _result(part: Group, column: str, unit: str) -> Mean | None:
     """Over seeds: the result on test data where the column is of that, else the best evaluation. None if one lacks."""
-    values = [run.tested if _is_test(unit) else run.value("best") for run in part.runs]
+    values = [run.tested_in(column) if _is_test(unit) else run.value("best") for run in part.runs]
     scale = 100 if unit.startswith("%") else 1
     known = [scale * value for value in values if value is not None]
     return mean_of(known) if len(known) == len(values) else None

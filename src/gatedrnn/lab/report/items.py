@@ -72,7 +72,7 @@ class Item:
 
 def paper_items() -> list[Item]:
     """Every table and figure of the paper."""
-    return [item_of(experiment) for experiment in EXPERIMENTS.values()]
+    return [item_of(experiment) for experiment in EXPERIMENTS.values() if not experiment.own]
 
 
 def measures_of(items: Iterable[Item]) -> dict[str, Measure]:

@@ -81,6 +81,11 @@ class LabRun:
         """The metric on test data, with the weights of the best validation; None where it was not tested."""
         return finite(self.record.get("test", {}).get(self.measure.name))
 
+    def tested_in(self, column: str) -> float | None:
+        """The metric on test data, in one of the bins of the task if the column is one."""
+        bins = self.record.get("test", {}).get("bins", {})
+        return finite(bins[column]) if column in bins else self.tested
+
     @property
     def seconds_an_epoch(self) -> float | None:
         """Of training; None where nobody counted epochs."""

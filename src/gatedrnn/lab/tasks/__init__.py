@@ -7,11 +7,17 @@ from gatedrnn.lab.tasks.base import FreshTask, Task
 from gatedrnn.lab.tasks.classification import class_loss, class_measures
 from gatedrnn.lab.tasks.copy import Copy
 from gatedrnn.lab.tasks.images import PermutedMNIST, PixelTask, SequentialCIFAR, SequentialMNIST
+from gatedrnn.lab.tasks.language import LanguageTask, OwnText, PennTreebank, WikiText2
 from gatedrnn.lab.tasks.streams import Batch, Drawn, Epochs, Fresh, Samples, Split, Stream
 
 #: The tasks by name.
 TASKS: dict[str, type[Task]] = {
-    task.name: task for task in (Adding, Copy, SequentialMNIST, PermutedMNIST, SequentialCIFAR)
+    task.name: task
+    for task in (
+        *(Adding, Copy),
+        *(SequentialMNIST, PermutedMNIST, SequentialCIFAR),
+        *(PennTreebank, WikiText2, OwnText),
+    )
 }
 
 __all__ = [
@@ -23,6 +29,9 @@ __all__ = [
     "Epochs",
     "Fresh",
     "FreshTask",
+    "LanguageTask",
+    "OwnText",
+    "PennTreebank",
     "PermutedMNIST",
     "PixelTask",
     "Samples",
@@ -31,6 +40,7 @@ __all__ = [
     "Split",
     "Stream",
     "Task",
+    "WikiText2",
     "class_loss",
     "class_measures",
 ]

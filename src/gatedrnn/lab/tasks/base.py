@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -30,6 +30,11 @@ class Task(ABC):
     metric_scale: ClassVar[str] = "linear"
     #: Whether it draws fresh batches without end, so that there are no epochs.
     endless: ClassVar[bool] = False
+    #: Whether the input is words by number, (T, B), and not features.
+    tokens: ClassVar[bool] = False
+    #: How many samples in a row, about, are independent of the next: sums over such blocks of the test split are
+    #: recorded, for intervals. None where every sample is.
+    block: ClassVar[int | None] = None
 
     @property
     @abstractmethod
@@ -89,9 +94,13 @@ class Task(ABC):
     def measure(self, output: Tensor, target: Tensor) -> dict[str, Tensor]:
         """The loss and the metric of each sample. Evaluation takes the mean over all samples of a split."""
 
-    def summary(self, means: dict[str, float]) -> dict[str, float]:
+    def summary(self, means: dict[str, float]) -> dict[str, Any]:
         """What is reported of the means; for a metric that is a function of a mean, such as a perplexity."""
         return means
+
+    def fingerprint(self) -> dict[str, str]:
+        """Digests of its data by name, where the data set is not the same everywhere. A run continues with the same."""
+        return {}
 
 
 class FreshTask(Task):

@@ -50,6 +50,9 @@ class Stream(ABC):
 class Split(ABC):
     """Batches for evaluation, the same each time."""
 
+    #: Samples that do not fit into the rows of the batches and are left out.
+    dropped: int = 0
+
     @abstractmethod
     def batches(self, rows: int) -> Iterator[Batch]:
         """All of it, in order, at most about ``rows`` sequences at a time."""

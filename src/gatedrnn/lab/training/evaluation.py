@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import torch
+from torch import Tensor
 
 from gatedrnn.lab.models import Carry, Network
 from gatedrnn.lab.tasks import Batch, Task
@@ -27,6 +29,10 @@ class Evaluation:
         self.task, self.training = task, training
         self._splits = task.splits(training.evaluation_size)
 
+    def dropped(self, split: str) -> int:
+        """Samples that do not fit into the rows of its batches and are left out."""
+        return self._splits[split].dropped
+
     @property
     def has_test(self) -> bool:
         """Whether there is a split that is looked at once, at the end."""
@@ -37,8 +43,13 @@ class Evaluation:
         return next(self._splits[split].batches(self._rows(network)))
 
     @torch.no_grad()
-    def __call__(self, split: str, network: Network) -> dict[str, float]:
-        """The loss and the metric: means over all samples of the split, whatever the batches were."""
+    def __call__(self, split: str, network: Network) -> dict[str, Any]:
+        """The loss and the metric: means over all samples of the split, whatever the batches were.
+
+        For a task with blocks of dependent samples, of the test split their sums too.
+        """
+        block = self.task.block if split == "test" else None
+        kept: dict[str, list[Tensor]] = {}
         sums: dict[str, float] = {}
         samples = 0
         carry: Carry = None
@@ -52,8 +63,14 @@ class Evaluation:
                 measured = self.task.measure(result.output.float().cpu(), batch.target)
                 for name, values in measured.items():
                     sums[name] = sums.get(name, 0.0) + float(values.sum(dtype=torch.float64))
+                    if block is not None:
+                        kept.setdefault(name, []).append(values.double())
                 samples += measured["loss"].numel()
-        return self.task.summary({name: total / samples for name, total in sums.items()})
+        found = self.task.summary({name: total / samples for name, total in sums.items()})
+        if block is not None:
+            blocks = {name: [float(part.sum()) for part in torch.cat(v).split(block)] for name, v in kept.items()}
+            found["blocks"] = {"samples": block, "sums": blocks}
+        return found
 
     def _rows(self, network: Network) -> int:
         """Sequences at a time. They depend on the sizes alone: memory must not decide about bits."""

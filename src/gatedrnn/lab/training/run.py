@@ -35,6 +35,12 @@ class Run:
         self.task.check()
         self.model.check()
         self.training.check()
+        if self.task.tokens != self.model.tokens:
+            fitting = [kind.__name__ for kind in MODELS.values() if kind.tokens == self.task.tokens]
+            raise ValueError(
+                f"the task {self.task.name} needs a model that reads {'words' if self.task.tokens else 'features'} "
+                f"({', '.join(fitting)}), not {type(self.model).__name__}"
+            )
         if self.model.needs_t_max and self.task.t_max <= 2:
             raise ValueError(f"forget_init chrono needs a task whose t_max is above 2, got {self.task.t_max:g}")
         if self.task.endless and self.training.epochs is not None:

@@ -23,8 +23,8 @@ from gatedrnn.lab.records import (
     write_checkpoint,
     write_json,
 )
-from gatedrnn.lab.tasks import Stream
-from gatedrnn.lab.training.folder import Claim
+from gatedrnn.lab.tasks import Stream, Task
+from gatedrnn.lab.training.folder import Claim, RefusedError
 from gatedrnn.lab.training.optimizer import (
     averaged,
     load_optimizer,
@@ -57,6 +57,17 @@ class Counts:
     diverged_at: int | None = None
     resumed: int = 0
     notes: list[str] = field(default_factory=list)
+
+
+def check_data(task: Task, checkpoint: Checkpoint, *names: str) -> None:
+    """Raise RefusedError where the checkpoint was made with other data; only ``names`` of it count where given."""
+    made, here = checkpoint.note.get("data", {}), task.fingerprint()
+    other = [name for name in names or made if made.get(name) != here.get(name)]
+    if made and other:
+        raise RefusedError(
+            f"the checkpoint at update {checkpoint.update} was made with other text ({', '.join(other)}) than the "
+            f"task {task.name} finds now; give it the same files"
+        )
 
 
 class State:
@@ -118,6 +129,8 @@ class State:
             files[_BEST] = self.best
         counts = dataclasses.asdict(self.counts)
         note = {"key": self.run.key(), "metrics_bytes": len(metrics), "averaging": self.averaging, "counts": counts}
+        if data := self.run.task.fingerprint():
+            note["data"] = data
         self.claim.check()
         write_checkpoint(self.claim.out, self.counts.update, note, files)
 
@@ -135,6 +148,7 @@ class State:
         checkpoint = next((found for found in self.claim.checkpoints if self._on_the_way(found)), None)
         metrics = b""
         if checkpoint is not None:
+            check_data(self.run.task, checkpoint)
             metrics = checkpoint.files[METRICS_FILE]
             self.network.load_state_dict(safetensors.torch.load(checkpoint.files[_WEIGHTS]))
             if checkpoint.note.get("averaging"):

@@ -1,0 +1,109 @@
+"""Training a language model: exact resume through the switch to averages, memory, other texts."""
+
+from __future__ import annotations
+
+import dataclasses
+import gc
+import json
+from pathlib import Path
+
+import pytest
+
+from gatedrnn.lab.models import LanguageModel, Model
+from gatedrnn.lab.records import CHECKPOINTS, read_run
+from gatedrnn.lab.tasks import Adding
+from gatedrnn.lab.training import RefusedError, Run, Status, Training, train
+
+from ..tasks.test_language import own_text
+from .runs import StopError, changed, result, stop_at
+
+MODEL = LanguageModel(embedding_size=6, hidden_size=8, forget_gate="fast")
+
+
+def _run(folder: Path, **options: object) -> Run:
+    """Of 17 updates an epoch; the averages begin in the middle."""
+    folder.mkdir(exist_ok=True)
+    training = Training(
+        optimizer="sgd", lr=10.0, clip=0.25, weight_decay=1.2e-6, batch_size=10, epochs=6, average_patience=1,
+        checkpoint_seconds=0.0, threads=1,
+    )  # fmt: skip
+    return changed(Run(own_text(folder), MODEL, training), **options)
+
+
+def test_resumed_through_the_switch_to_the_bits(tmp_path: Path) -> None:
+    """Dropout, carry, chunks, averages and the best weights continue where they were."""
+    run = _run(tmp_path / "text")
+    record = train(run, tmp_path / "whole")
+    values = [line["perplexity"] for line in read_run(tmp_path / "whole").metrics]
+    switch = next(at for at in range(2, len(values)) if values[at] > min(values[: at - 1]))
+    assert 1 < switch < 6  # both ways of training are seen
+    assert record["updates"] == 102 and record["epochs"] == 6
+    for update in (1, 16, 17, 18, *range(20, 102, 9)):
+        with pytest.raises(StopError):
+            train(run, tmp_path / "parts", stop_at(update))
+    train(run, tmp_path / "parts")
+    assert result(tmp_path / "parts") == result(tmp_path / "whole")
+
+
+def test_blocks_of_the_test_text_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = _run(tmp_path / "text", epochs=1)
+    monkeypatch.setattr(type(run.task), "block", 40)
+    test = train(run, tmp_path / "run")["test"]
+    blocks = test["blocks"]
+    assert blocks["samples"] == 40
+    assert [len(sums) for sums in blocks["sums"].values()] == [3] * 9  # 102 targets
+    assert sum(blocks["sums"]["loss"]) / 102 == pytest.approx(test["loss"], rel=1e-12)
+    assert blocks["sums"]["targets under 100"] == [40, 40, 22]
+    assert blocks["sums"]["loss under 100"] == blocks["sums"]["loss"]
+
+
+def test_memory_does_not_grow_after_the_switch(tmp_path: Path) -> None:
+    """200 updates with 20 evaluations; a copy of the weights kept by each would be 80 MB."""
+    folder = tmp_path / "text"
+    folder.mkdir()
+    training = Training(
+        optimizer="sgd", lr=30.0, clip=0.25, batch_size=10, updates=260, evaluate_every=10, average_patience=1,
+        checkpoint_seconds=1e6, threads=1,
+    )  # fmt: skip
+    model = LanguageModel(embedding_size=200, hidden_size=220)
+    run = Run(own_text(folder, valid=24, test=12), model, training)
+    seen: dict[int, int] = {}
+
+    def note(status: Status) -> None:
+        if status.evaluated:
+            gc.collect()
+            resident = Path("/proc/self/statm").read_text().split()[1]
+            seen[status.update] = int(resident) * 4096
+
+    train(run, tmp_path / "run", note)
+    values = [line["perplexity"] for line in read_run(tmp_path / "run").metrics]
+    switch = 10 * next(at for at in range(2, len(values)) if values[at] > min(values[: at - 1]))
+    assert switch <= 50
+    after = [seen[update] for update in range(switch + 10, 261, 10)]
+    # The most of each half: what was taken and given back in between, for chunks of other lengths, does not count.
+    assert max(after[10:]) - max(after[:10]) < 5e6
+
+
+def test_another_text_is_refused(tmp_path: Path) -> None:
+    run = _run(tmp_path / "text")
+    with pytest.raises(StopError):
+        train(run, tmp_path / "run", stop_at(20))
+    own_text(tmp_path / "text", test=104)  # in the same files
+    before = sorted(path.name for path in (tmp_path / "run" / CHECKPOINTS).iterdir())
+    fresh = dataclasses.replace(run, task=dataclasses.replace(run.task))
+    with pytest.raises(RefusedError, match=r"was made with other text \(test\) than the task text finds now"):
+        train(fresh, tmp_path / "run")
+    assert sorted(path.name for path in (tmp_path / "run" / CHECKPOINTS).iterdir()) == before
+
+
+def test_models_and_tasks_must_fit(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"the task adding needs a model that reads features \(Model\), not Language"):
+        Run(Adding(10), MODEL).check()
+    task = own_text(tmp_path)
+    with pytest.raises(ValueError, match=r"the task text needs a model that reads words \(LanguageModel\), not Model"):
+        Run(task, Model()).check()
+
+
+def test_options_are_read_back(tmp_path: Path) -> None:
+    run = _run(tmp_path / "text")
+    assert Run.from_json(json.loads(json.dumps(run.as_json()))) == run
