@@ -15,22 +15,23 @@ import tyro
 from gatedrnn.cli.failure import Failure, as_option
 from gatedrnn.cli.training_progress import shown, summary
 from gatedrnn.lab.data import DataError
-from gatedrnn.lab.models import Model
+from gatedrnn.lab.models import LanguageModel, Model, ModelOptions
 from gatedrnn.lab.tasks import Task
 from gatedrnn.lab.training import Run, Training, train
 from gatedrnn.lab.training.memory import is_out_of_memory
 
 _Task = TypeVar("_Task", bound=Task)
+_Model = TypeVar("_Model", bound=ModelOptions)
 
 
 @dataclass(frozen=True)
-class Job(Generic[_Task]):
+class Job(Generic[_Task, _Model]):
     """The same command with the same --out resumes a run, or reports one that has ended."""
 
     out: Path
     """Folder of the run: its options, metrics, checkpoints and record; made if it does not exist."""
     task: _Task
-    model: Model
+    model: _Model
     training: Training
 
     def run(self) -> None:
@@ -56,7 +57,9 @@ class Job(Generic[_Task]):
 
 def _subcommand(name: str, task: type[Task]) -> Any:
     description = f"{(task.__doc__ or ' ').splitlines()[0]} {Job.__doc__ or ''}"
-    return Annotated[Job[task], tyro.conf.subcommand(name, description=description)]  # type: ignore[valid-type]
+    job: Any = Job
+    kind = job[task, LanguageModel if task.tokens else Model]
+    return Annotated[kind, tyro.conf.subcommand(name, description=description)]
 
 
 def train_verb(tasks: Mapping[str, type[Task]]) -> type[Any]:

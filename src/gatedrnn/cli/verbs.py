@@ -15,7 +15,9 @@ from gatedrnn import __version__
 from gatedrnn.cli.bench import Bench
 from gatedrnn.cli.data import BELOW_DATA, Data
 from gatedrnn.cli.demo import Demo
+from gatedrnn.cli.evaluate import Evaluate
 from gatedrnn.cli.failure import Failure
+from gatedrnn.cli.generate import Generate
 from gatedrnn.cli.list import List
 from gatedrnn.cli.own_task import is_file, load_task
 from gatedrnn.cli.parsing import Commands, parse
@@ -39,6 +41,8 @@ VERBS: dict[str, type[Verb]] = {
     "demo": Demo,
     "theory": Theory,
     "train": train_verb(TASKS),
+    "evaluate": Evaluate,
+    "generate": Generate,
     "sweep": Sweep,
     "report": Report,
     "data": Data,

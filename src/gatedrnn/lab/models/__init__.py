@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gatedrnn.lab.models.base import Carry, ModelOptions, Network, Result, Sizes
-from gatedrnn.lab.models.foreign import layers_in, read_tensors
+from gatedrnn.lab.models.foreign import filled, layers_in, read_tensors
 from gatedrnn.lab.models.language import LanguageModel, LanguageNetwork
 from gatedrnn.lab.models.network import LayerAndHead
 from gatedrnn.lab.models.options import Model
@@ -22,6 +22,7 @@ __all__ = [
     "Network",
     "Result",
     "Sizes",
+    "filled",
     "gate_spread",
     "layers_in",
     "load",

@@ -6,6 +6,19 @@ from gatedrnn.lab.training.folder import RefusedError
 from gatedrnn.lab.training.loop import train
 from gatedrnn.lab.training.options import OPTIMIZERS, SCHEDULES, Training
 from gatedrnn.lab.training.progress import Progress, Status
-from gatedrnn.lab.training.run import Run
+from gatedrnn.lab.training.run import Run, UnknownTaskError
+from gatedrnn.lab.training.trained import Trained, open_trained
 
-__all__ = ["OPTIMIZERS", "SCHEDULES", "Progress", "RefusedError", "Run", "Status", "Training", "train"]
+__all__ = [
+    "OPTIMIZERS",
+    "SCHEDULES",
+    "Progress",
+    "RefusedError",
+    "Run",
+    "Status",
+    "Trained",
+    "Training",
+    "UnknownTaskError",
+    "open_trained",
+    "train",
+]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,10 @@ from gatedrnn.lab.tasks import TASKS, Adding, Task
 from gatedrnn.lab.training.options import Training
 
 _EVALUATION_SIZE = 1000  # of a task that draws its evaluation set
+
+
+class UnknownTaskError(ValueError):
+    """The options name a task that is not known here."""
 
 
 @dataclass(frozen=True)
@@ -62,18 +67,19 @@ class Run:
         return self._parts(plain)
 
     @staticmethod
-    def from_json(options: dict[str, Any], like: Run | None = None) -> Run:
+    def from_json(options: dict[str, Any], like: Run | None = None, tasks: Mapping[str, type[Task]] = TASKS) -> Run:
         """The run that as_json wrote. Options that an older version did not have take their neutral values.
 
-        ``like`` is a run whose task may be one that is not registered.
+        ``like`` is a run whose task and model may be ones that are not registered; ``tasks`` are those that are known.
         """
         check_schema(options, RUN_KIND)
         task, model = dict(options["task"]), dict(options["model"])
         name, kind = task.pop("name"), model.pop("kind", Model.kind)
-        tasks = TASKS if like is None else {**TASKS, like.task.name: type(like.task)}
+        if like is not None:
+            tasks = {**tasks, like.task.name: type(like.task)}
         models = MODELS if like is None else {**MODELS, like.model.kind: type(like.model)}
         if name not in tasks:
-            raise ValueError(f"unknown task {name!r}; known tasks: {', '.join(tasks)}")
+            raise UnknownTaskError(f"unknown task {name!r}; known tasks: {', '.join(tasks)}")
         if kind not in models:
             raise ValueError(f"unknown model {kind!r}; known models: {', '.join(models)}")
         return Run(made(tasks[name], task), made(models[kind], model), made(Training, options["training"]))

@@ -36,7 +36,7 @@ from gatedrnn.lab.training.pace import Pace
 from gatedrnn.lab.training.run import Run
 from gatedrnn.lab.training.schedule import averages
 
-_WEIGHTS, _STATE, _BEST = "weights.safetensors", "state.safetensors", "best.safetensors"
+WEIGHTS_FILE, BEST_FILE, _STATE = "weights.safetensors", "best.safetensors", "state.safetensors"
 _CARRY = "carry."
 
 
@@ -121,12 +121,12 @@ class State:
             **optimizer_tensors(self.optimizer),
         }
         files = {
-            _WEIGHTS: weights_bytes(self.network, self.run.model),
+            WEIGHTS_FILE: weights_bytes(self.network, self.run.model),
             _STATE: safetensors.torch.save(tensors),
             METRICS_FILE: metrics,
         }
         if self.best is not None:
-            files[_BEST] = self.best
+            files[BEST_FILE] = self.best
         counts = dataclasses.asdict(self.counts)
         note = {"key": self.run.key(), "metrics_bytes": len(metrics), "averaging": self.averaging, "counts": counts}
         if data := self.run.task.fingerprint():
@@ -150,7 +150,7 @@ class State:
         if checkpoint is not None:
             check_data(self.run.task, checkpoint)
             metrics = checkpoint.files[METRICS_FILE]
-            self.network.load_state_dict(safetensors.torch.load(checkpoint.files[_WEIGHTS]))
+            self.network.load_state_dict(safetensors.torch.load(checkpoint.files[WEIGHTS_FILE]))
             if checkpoint.note.get("averaging"):
                 self.optimizer, self.averaging = make_averaging_optimizer(self.run.training, self.parameters), True
             tensors: dict[str, Tensor] = safetensors.torch.load(checkpoint.files[_STATE])
@@ -159,7 +159,7 @@ class State:
             torch.set_rng_state(tensors["torch"])
             carried = sum(name.startswith(_CARRY) for name in tensors)
             self.carry = tuple(tensors[f"{_CARRY}{i}"].to(self.run.training.device) for i in range(carried)) or None
-            self.best = checkpoint.files.get(_BEST)
+            self.best = checkpoint.files.get(BEST_FILE)
             self.counts = Counts(**checkpoint.note["counts"])
             if self.counts.outcome == "finished" and self.counts.update < self.pace.updates:
                 self.counts.outcome = None  # the run is extended

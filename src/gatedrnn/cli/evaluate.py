@@ -1,0 +1,153 @@
+"""``gatedrnn evaluate``: a trained model on the test data of its task."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+from rich.table import Table
+from rich.text import Text
+
+from gatedrnn.cli.failure import Failure
+from gatedrnn.cli.progress import console_of
+from gatedrnn.cli.streams import printable
+
+if TYPE_CHECKING:
+    from gatedrnn.lab.analysis.bootstrap import Estimate
+    from gatedrnn.lab.training import Trained
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Evaluate a trained model on the test data of its task, with the weights of the best validation.
+
+    Perplexities are shown by the frequency of the word, with intervals from a bootstrap over blocks of 1,000 words.
+    """
+
+    checkpoint: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="CHECKPOINT")]
+    """Folder of a run, or one of its checkpoints."""
+    split: Literal["test", "validation"] = "test"
+    """What to evaluate on."""
+    against: Path | None = None
+    """Language models: a second run or checkpoint to compare with, word by word."""
+    data: str | None = None
+    """Folder with the data set. (default: that of the run, else the environment variable GATEDRNN_DATA, else the
+    user's cache)"""
+    frequencies: str | None = None
+    """Language models: where the words are counted: train, or all files. (default: as in the run)"""
+    task: Path | None = None
+    """The Python file of a task of your own."""
+    out: Path | None = None
+    """File for the results as JSON."""
+
+    def run(self) -> None:
+        """Print a table, and write the file if there is one to write."""
+        from gatedrnn.lab.records import finite, write_json
+
+        try:
+            found = self._evaluated(self.checkpoint)
+            other = None if self.against is None else self._evaluated(self.against)
+            if other is not None and "blocks" not in other:
+                raise Failure("--against is for language models on test data")
+            console_of("stdout").print(_table(found, other))
+            print(_said(found))
+            if self.out is not None:
+                write_json(self.out, finite(found if other is None else {**found, "against": other}))
+                print(f"the results are in {self.out}")
+        except (ValueError, OSError) as why:
+            raise Failure(str(why), several_lines="\n" in str(why)) from why
+
+    def _evaluated(self, path: Path) -> dict[str, Any]:
+        from gatedrnn.lab.training.evaluation import Evaluation
+
+        trained = opened(path, self.task, data=self.data, frequencies=self.frequencies)
+        run = trained.run
+        evaluation = Evaluation(run.task, run.training)
+        if self.split == "test" and not evaluation.has_test:
+            raise Failure(f"the task {run.task.name} has no test data; --split validation evaluates on the other")
+        measured = evaluation(self.split, trained.network)
+        return {
+            "checkpoint": str(path),
+            "task": run.task.name,
+            "split": self.split,
+            "metric": run.task.metric,
+            "dropped": evaluation.dropped(self.split),
+            **measured,
+        }
+
+
+def opened(path: Path, own_task: Path | None = None, **changed: object) -> Trained:
+    """The trained network; a damaged checkpoint before it is warned of."""
+    from gatedrnn.cli.own_task import load_task
+    from gatedrnn.lab.tasks import TASKS
+    from gatedrnn.lab.training import UnknownTaskError, open_trained
+
+    own = {} if own_task is None else {(kind := load_task(own_task)).name: kind}
+    try:
+        trained = open_trained(path, {**TASKS, **own}, **changed)
+    except UnknownTaskError as unknown:
+        raise Failure(f"{unknown}; if it is your own, --task names its file") from unknown
+    for folder, wrong in trained.damaged.items():
+        print(f"warning: {printable(f'skipped checkpoint {folder.name}: {wrong}')}", file=sys.stderr)
+    return trained
+
+
+def _table(found: dict[str, Any], other: dict[str, Any] | None) -> Table:
+    from gatedrnn.lab.analysis.bootstrap import perplexities, ratios
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(f"{found['task']}, {found['split']}")
+    if "bins" not in found:
+        for name in dict.fromkeys((found["metric"], "loss")):
+            table.add_column(name, justify="right")
+        table.add_row(
+            Text(printable(found["checkpoint"])),
+            *(f"{found[name]:.4g}" for name in dict.fromkeys((found["metric"], "loss"))),
+        )
+        return table
+    table.add_column("perplexity", justify="right")
+    if "blocks" not in found:
+        for name, value in {**found["bins"], "all": found["perplexity"]}.items():
+            table.add_row(name, _number(value))
+        return table
+    estimates = perplexities(found["blocks"])
+    table.add_column("95 % interval", justify="right")
+    compared = None if other is None else (perplexities(other["blocks"]), ratios(found["blocks"], other["blocks"]))
+    if compared is not None:
+        for heading in ("of the other", "ratio", "95 % interval"):
+            table.add_column(heading, justify="right")
+    for name, estimate in estimates.items():
+        cells = ["–", "–"] if estimate is None else [_number(estimate.value), _interval(estimate)]
+        if compared is not None:
+            theirs, ratio = compared[0][name], compared[1][name]
+            cells += ["–"] * 3 if theirs is None or ratio is None else [_number(theirs.value), *_ratio(ratio)]
+        table.add_row(name, *cells)
+    return table
+
+
+def _said(found: dict[str, Any]) -> str:
+    text = []
+    if "blocks" in found:
+        sums = found["blocks"]["sums"]
+        targets = sum(sum(sums[name]) for name in sums if name.startswith("targets "))
+        text.append(f"{targets:,.0f} words; the first word of the text is not predicted.")
+    if found["dropped"]:
+        text.append(f"{found['dropped']} words are left out, because several pieces of the text are read side by side.")
+    return " ".join(text) or "Mean over all samples."
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.2f}"
+
+
+def _interval(found: Estimate, decimals: int = 2) -> str:
+    if found.low is None or found.high is None:  # too short a text
+        return "–"
+    return f"{found.low:.{decimals}f} … {found.high:.{decimals}f}"
+
+
+def _ratio(found: Estimate) -> list[str]:
+    return [f"{found.value:.4f}", _interval(found, 4)]

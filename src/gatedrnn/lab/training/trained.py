@@ -1,0 +1,66 @@
+"""A trained network out of the folder of its run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import safetensors.torch
+
+from gatedrnn.lab.models import Network, Sizes, filled
+from gatedrnn.lab.records import CHECKPOINTS, OPTIONS_FILE, Checkpoint, read_checkpoint, read_json, whole_checkpoints
+from gatedrnn.lab.tasks import TASKS, Task
+from gatedrnn.lab.training.run import Run
+from gatedrnn.lab.training.state import BEST_FILE, WEIGHTS_FILE, check_data
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A run, its network with the weights of the best validation, where these are kept, and what was skipped."""
+
+    run: Run
+    network: Network
+    #: The update at which the weights were those of the network; None where it is not known.
+    update: int | None
+    damaged: Mapping[Path, str]
+
+
+def open_trained(path: Path, tasks: Mapping[str, type[Task]] = TASKS, **changed: object) -> Trained:
+    """The network of a run's folder, or of one of its checkpoints. ``changed`` are other options of the task.
+
+    Raises ValueError that names what is missing or damaged, or does not fit to the data that is here now.
+    """
+    folder = path.parent.parent if path.parent.name == CHECKPOINTS else path
+    if not (folder / OPTIONS_FILE).is_file():
+        raise ValueError(f"{path} is neither the folder of a run nor one of its checkpoints")
+    options = read_json(folder / OPTIONS_FILE)
+    run = Run.from_json(options, tasks=tasks)
+    given = {name: value for name, value in changed.items() if value is not None}
+    known = {field.name for field in dataclasses.fields(run.task)}  # type: ignore[arg-type]
+    for name in given:
+        if name not in known:
+            raise ValueError(f"{name} is not an option of the task {run.task.name}")
+    task = dataclasses.replace(run.task, **given)  # type: ignore[type-var]
+    run = dataclasses.replace(run, task=task)
+    run.check()
+    checkpoint, damaged = _checkpoint(path, folder, [options["key"], *options.get("extends", [])])
+    check_data(task, checkpoint, "vocabulary")
+    name = BEST_FILE if BEST_FILE in checkpoint.files else WEIGHTS_FILE
+    network = run.model.build(Sizes(task.input_size, task.output_size, task.last, task.t_max), device="meta")
+    try:
+        filled(network, safetensors.torch.load(checkpoint.files[name]))
+    except ValueError as wrong:
+        raise ValueError(f"{path}: its weights do not fit to the task {task.name}: {wrong}") from None
+    update = None if name == BEST_FILE else checkpoint.update
+    return Trained(run, network.to(run.training.device), update, damaged)
+
+
+def _checkpoint(path: Path, folder: Path, keys: list[str]) -> tuple[Checkpoint, Mapping[Path, str]]:
+    if path != folder:
+        return read_checkpoint(path, keys), {}
+    whole, damaged = whole_checkpoints(folder, keys)
+    if not whole:
+        raise ValueError(f"{folder} has no checkpoint yet" if not damaged else f"{folder} has no whole checkpoint")
+    return whole[0], damaged

@@ -1,0 +1,143 @@
+"""``gatedrnn evaluate`` and ``gatedrnn generate`` on small runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from tests.lab.tasks.test_language import WORDS, own_text
+from tests.lab.training.runs import SMALL, StopError, stop_at
+
+from gatedrnn.cli import main
+from gatedrnn.lab.models import LanguageModel
+from gatedrnn.lab.records import CHECKPOINTS
+from gatedrnn.lab.training import Run, Training, train
+
+OWN_TASK = Path(__file__).parents[2] / "examples" / "train_on_your_own_data.py"
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the text, two language models on it, fast and sigmoid, and a run on adding."""
+    folder = tmp_path_factory.mktemp("runs")
+    task = own_text(folder, test=12_000)
+    training = Training(optimizer="sgd", lr=2.0, clip=0.25, batch_size=10, epochs=2, threads=1)
+    for gate in ("fast", "sigmoid"):
+        train(Run(task, LanguageModel(embedding_size=6, hidden_size=8, forget_gate=gate), training), folder / gate)
+    train(SMALL, folder / "adding")
+    return folder
+
+
+def test_the_test_result_of_the_record_comes_out_again(
+    runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = json.loads((runs / "fast" / "record.json").read_text())
+    assert main(["evaluate", str(runs / "fast"), "--out", str(tmp_path / "found.json")]) == 0
+    found = json.loads((tmp_path / "found.json").read_text())
+    assert {name: found[name] for name in record["test"]} == record["test"]
+    assert (found["task"], found["split"], found["dropped"]) == ("text", "test", 0)
+    printed = capsys.readouterr().out
+    assert f"{record['test']['perplexity']:.2f}" in printed and " … " in printed
+    assert "11,999 words; the first word of the text is not predicted." in printed
+
+
+def test_two_models_word_by_word(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["evaluate", str(runs / "fast"), "--against", str(runs / "sigmoid")]
+    assert main([*arguments, "--out", str(tmp_path / "found.json")]) == 0
+    found = json.loads((tmp_path / "found.json").read_text())
+    ratio = found["perplexity"] / found["against"]["perplexity"]
+    assert f" {ratio:.4f} " in capsys.readouterr().out
+
+
+def test_validation_a_checkpoint_and_other_counts(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    last = max((runs / "fast" / CHECKPOINTS).iterdir())
+    assert main(["evaluate", str(last), "--split", "validation"]) == 0
+    best = json.loads((runs / "fast" / "record.json").read_text())["validation"]["perplexity"]
+    printed = capsys.readouterr().out
+    assert f"{best:.2f}" in printed and "14 words are left out" in printed
+    assert main(["evaluate", str(last), "--frequencies", "all"]) == 0
+    printed = capsys.readouterr().out
+    # 30 words share 14,000 places: each occurs about 470 times in all files, 67 times in the training text.
+    assert next(line for line in printed.splitlines() if line.startswith("under 100")).split()[2] != "–"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{adding}"], "the task adding has no test data; --split validation evaluates on the other"),
+        (["{adding}", "--split", "validation", "--data", "x"], "data is not an option of the task adding"),
+        (["{fast}", "--frequencies", "none"], "frequencies must be one of train, all, got 'none'"),
+        (["{runs}"], "{runs} is neither the folder of a run nor one of its checkpoints"),
+        (["{fast}", "--against", "{adding}", "--split", "validation"], "--against is for language models on test data"),
+    ],
+)
+def test_what_cannot_be_evaluated(
+    runs: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = {"runs": str(runs), "adding": str(runs / "adding"), "fast": str(runs / "fast")}
+    assert main(["evaluate", *(argument.format(**places) for argument in arguments)]) == 2
+    assert message.format(**places) in capsys.readouterr().err
+
+
+def test_adding_is_evaluated_on_validation(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["evaluate", str(runs / "adding"), "--split", "validation"]) == 0
+    final = json.loads((runs / "adding" / "record.json").read_text())["final"]["mse"]
+    assert f"{final:.4g}" in capsys.readouterr().out
+
+
+def test_a_task_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--epochs", "1", "--hidden-size", "4", "--batch-size", "50", "--threads", "1"]
+    assert main(["train", str(OWN_TASK), "--out", str(tmp_path / "run"), *options]) == 0
+    accuracy = json.loads((tmp_path / "run" / "record.json").read_text())["test"]["accuracy"]
+    capsys.readouterr()
+    assert main(["evaluate", str(tmp_path / "run")]) == 2
+    printed = capsys.readouterr().err
+    assert "unknown task 'waves'" in printed and "if it is your own, --task names its file" in printed
+    assert main(["evaluate", str(tmp_path / "run"), "--task", str(OWN_TASK)]) == 0
+    assert f" {accuracy:.4g} " in capsys.readouterr().out
+
+
+def test_another_vocabulary_is_refused(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    task = own_text(tmp_path)
+    training = Training(optimizer="sgd", batch_size=10, epochs=1, threads=1, checkpoint_seconds=0)
+    run = Run(task, LanguageModel(embedding_size=6, hidden_size=8), training)
+    with pytest.raises(StopError):
+        train(run, tmp_path / "run", stop_at(3))
+    words = (tmp_path / "train.txt").read_text().replace("w7 ", "seven ")
+    for split in ("train", "valid", "test"):
+        (tmp_path / f"{split}.txt").write_text(words)
+    for verb in ("evaluate", "generate"):
+        assert main([verb, str(tmp_path / "run")]) == 2
+        assert "was made with other text (vocabulary) than the task text finds now" in capsys.readouterr().err
+    assert dataclasses.replace(task).corpus.words != task.corpus.words
+
+
+def test_text_is_made(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts = []
+    for more in ([], ["--seed", "1"], ["--temperature", "0"], []):
+        assert main(["generate", str(runs / "fast"), "--prompt", "w3 w5", "--words", "12", *more]) == 0
+        texts.append(capsys.readouterr().out)
+    assert texts[0] == texts[3] and len(set(texts)) == 3
+    for text in texts:
+        words = text.split()
+        assert words[:2] == ["w3", "w5"] and set(words) <= set(WORDS)
+        assert len(words) + text.count("\n") - 1 <= 15
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{fast}", "--prompt", "w3 nothing"], "the model does not know the word 'nothing' of --prompt"),
+        (["{adding}"], "is a run of the task adding, which is not about text"),
+        (["{fast}", "--words", "0"], "--words must be at least 1, got 0"),
+        (["{fast}", "--temperature", "-1"], "--temperature must be 0 or a positive number, got -1.0"),
+    ],
+)
+def test_what_cannot_be_generated(
+    runs: Path, arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = {"adding": str(runs / "adding"), "fast": str(runs / "fast")}
+    assert main(["generate", *(argument.format(**places) for argument in arguments)]) == 2
+    assert message in capsys.readouterr().err
