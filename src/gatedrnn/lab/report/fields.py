@@ -52,6 +52,24 @@ AMOUNT = Kind("a number that is not negative", _amount)
 AMOUNT_OR_NULL = Kind("a number that is not negative, or null", lambda value: value is None or _amount(value))
 TEXTS = Kind("a list of texts", lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value))
 
+
+def _blocks(value: Any) -> bool:
+    """Sums over blocks: for each part of the test data those of the losses, and of the samples they are of."""
+    sums = value.get("sums") if isinstance(value, Mapping) else None
+    if not isinstance(sums, Mapping) or "loss" not in sums:
+        return False
+    parts = [name.removeprefix("targets ") for name in sums if name.startswith("targets ")]
+    lists = [sums[name] for name in ("loss", *(f"targets {part}" for part in parts))]
+    lists += [sums.get(f"loss {part}") for part in parts]
+    return (
+        bool(parts)
+        and all(isinstance(numbers, list) and all(map(_amount, numbers)) for numbers in lists)
+        and len({len(numbers) for numbers in lists}) == 1
+        and sum(map(sum, lists[1 : 1 + len(parts)])) > 0
+    )
+
+
+BLOCKS = Kind("sums over blocks of the test data", _blocks)
 SCALE = Kind(f"{' or '.join(SCALES)}", lambda value: isinstance(value, str) and value in SCALES)
 
 #: Kinds by the names of the fields; "*" stands for every name.
@@ -79,7 +97,7 @@ RECORD: Fields = {
     "final": {"*": NUMBER_OR_NULL},
     "best": {"*": NUMBER_OR_NULL},
     "validation": {"*": NUMBER_OR_NULL},
-    "test": {"*": NUMBER_OR_NULL},
+    "test": {"*": NUMBER_OR_NULL, "bins": {"*": NUMBER_OR_NULL}, "blocks": BLOCKS},
     "seconds_an_epoch": AMOUNT_OR_NULL,
     "notes": TEXTS,
 }

@@ -167,7 +167,7 @@ def _tables_of(item: Item, budget: str, task: str, groups: Sequence[Group]) -> l
 
 def _tables(groups: Sequence[Group], threshold: float | None, view: View | None, prefix: str = "") -> list[Table]:
     """The tables behind the charts of a view; all of them for None."""
-    found: list[Table | None] = [tables.selected(groups)]
+    found: list[Table | None] = [tables.selected(groups), tables.parts(groups)]
     if view != "seconds":
         found.append(tables.results(groups, threshold))
     if view in (None, "updates") and threshold is not None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from gatedrnn.lab.analysis import finite, mean_of, paired, time_scale_layers
+from gatedrnn.lab.analysis.bootstrap import Estimate, perplexities, ratios
 from gatedrnn.lab.report import text
 from gatedrnn.lab.report.document import Table
 from gatedrnn.lab.report.groups import Group, clocks_of, describe
@@ -41,6 +42,32 @@ def selected(groups: Sequence[Group]) -> Table | None:
         rows.append((found.name, str(len(found.runs)), *(_mean_of(column) for column in (*columns, tested))))
     caption = "Best validation, the epoch of it, and the test result with the weights of that epoch, over seeds."
     header = ("model", "seeds", f"validation {metric}", "at epoch", f"test {metric}")
+    return Table(caption, header, rows, models=0) if rows else None
+
+
+def parts(groups: Sequence[Group], baseline: str = "sigmoid") -> Table | None:
+    """The perplexity in each part of the test data with its interval, and its ratio to that of the baseline on the same
+    words; None without such runs."""
+    blocks = {
+        (found.name, run.seed): run.record["test"]["blocks"]
+        for found in groups
+        for run in found.runs
+        if "blocks" in run.record.get("test", {})
+    }
+    rows = []
+    for (model, seed), own in blocks.items():
+        theirs = None if model == baseline else blocks.get((baseline, seed))
+        try:
+            compared = {} if theirs is None else ratios(own, theirs)
+        except ValueError:  # on other words
+            compared = {}
+        for name, found in perplexities(own).items():
+            rows.append((model, str(seed), name, *_estimate(found), *_estimate(compared.get(name))))
+    header = ("model", "seed", "words", "test perplexity", text.LEVEL, f"÷ {baseline}", text.LEVEL)
+    caption = (
+        "Test perplexity by how often the word occurs. The intervals are of a bootstrap over blocks of words, for the "
+        "ratio the same blocks: what another text could change, not another seed."
+    )
     return Table(caption, header, rows, models=0) if rows else None
 
 
@@ -119,6 +146,13 @@ def all_runs(runs: Iterable[LabRun]) -> Table:
     ]
     header = ("run", "task", "model", "seed", "how it ended", "best", "last", "seconds of training", "measured on")
     return Table("Every run that was read.", header, rows)
+
+
+def _estimate(found: Estimate | None) -> tuple[str, str]:
+    if found is None:
+        return "—", "—"
+    known = found.low is not None and found.high is not None
+    return text.number(found.value), text.interval(found.low or 0.0, found.high or 0.0, 4) if known else "—"
 
 
 def _outcomes(found: Group) -> str:
