@@ -7,11 +7,13 @@ from gatedrnn.lab.tasks.base import FreshTask, Task
 from gatedrnn.lab.tasks.classification import class_loss, class_measures
 from gatedrnn.lab.tasks.copy import Copy
 from gatedrnn.lab.tasks.images import PermutedMNIST, PixelTask, SequentialCIFAR, SequentialMNIST
+from gatedrnn.lab.tasks.speech import Speech
 from gatedrnn.lab.tasks.streams import Batch, Drawn, Epochs, Fresh, Samples, Split, Stream
+from gatedrnn.lab.tasks.tones import Tones
 
 #: The tasks by name.
 TASKS: dict[str, type[Task]] = {
-    task.name: task for task in (Adding, Copy, SequentialMNIST, PermutedMNIST, SequentialCIFAR)
+    task.name: task for task in (Adding, Copy, SequentialMNIST, PermutedMNIST, SequentialCIFAR, Speech, Tones)
 }
 
 __all__ = [
@@ -28,9 +30,11 @@ __all__ = [
     "Samples",
     "SequentialCIFAR",
     "SequentialMNIST",
+    "Speech",
     "Split",
     "Stream",
     "Task",
+    "Tones",
     "class_loss",
     "class_measures",
 ]
