@@ -1,8 +1,8 @@
-"""Every table and figure of the paper as a declared experiment, and the sweep that makes its runs."""
+"""Every table and figure of the paper as a declared experiment, some of our own, and the sweep that makes the runs."""
 
 from __future__ import annotations
 
-from gatedrnn.lab.experiments import adding, copy, images, language, speech, theory
+from gatedrnn.lab.experiments import adding, copy, images, language, speech, theory, tones
 from gatedrnn.lab.experiments.base import (
     BUDGETS,
     Budget,
@@ -25,11 +25,14 @@ EXPERIMENTS: dict[str, Experiment] = {
     for module in (theory, adding, copy, images, language, speech)
     for experiment in module.EXPERIMENTS
 }
+#: Experiments that are not in the paper.
+OWN: dict[str, Experiment] = {experiment.label: experiment for experiment in tones.EXPERIMENTS}
 
 __all__ = [
     "BUDGETS",
     "EXPERIMENTS",
     "MODEL_NAMES",
+    "OWN",
     "Budget",
     "BudgetName",
     "DeclaredRun",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+import itertools
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,8 +15,9 @@ from gatedrnn.lab.training import Run, Training
 BudgetName = Literal["paper", "desk", "smoke"]
 #: paper: the full setting. desk: a few hours on two cores, the same task made smaller. smoke: seconds, for tests.
 BUDGETS: tuple[BudgetName, ...] = ("paper", "desk", "smoke")
-#: What a figure shows: the metric against updates or seconds, the loss, or time scales. None for a table.
-View = Literal["updates", "seconds", "loss", "time_scales"]
+#: What a figure shows: the metric against updates or seconds, the loss, time scales, or the best metric against the
+#: length of the sequences. None for a table.
+View = Literal["updates", "seconds", "loss", "time_scales", "length"]
 
 
 class NotRunnableError(NotImplementedError):
@@ -33,7 +35,11 @@ class Variant:
 
 @dataclass(frozen=True)
 class Budget:
-    """One size of an experiment. ``note`` says honestly what it is; ``fewer`` holds the models with fewer seeds."""
+    """One size of an experiment. ``note`` says honestly what it is; ``fewer`` holds the models with fewer seeds.
+
+    ``search`` are values of options of the training, such as lr and clip. Every combination is a run; the one that is
+    best on validation data counts.
+    """
 
     note: str
     task: Task
@@ -41,6 +47,12 @@ class Budget:
     models: tuple[Variant, ...]
     seeds: int
     fewer: Mapping[str, int] = field(default_factory=dict)
+    search: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+    def settings(self) -> Iterator[dict[str, float]]:
+        """Every combination of the search; one without options where nothing is searched."""
+        for values in itertools.product(*self.search.values()):
+            yield dict(zip(self.search, values, strict=True))
 
 
 @dataclass(frozen=True)
@@ -87,6 +99,8 @@ class DeclaredRun:
     #: None for a run that belongs to no grid.
     grid: str | None = None
     budget: BudgetName | None = None
+    #: Its place in a search, "lr=0.001,clip=1"; empty where nothing is searched.
+    setting: str = ""
 
     @property
     def says(self) -> dict[str, Any] | None:
@@ -94,7 +108,8 @@ class DeclaredRun:
         if self.grid is None:
             return None
         task, model, seed = self.run.task.name, self.model_name, self.seed
-        return {"grid": self.grid, "budget": self.budget, "task": task, "model": model, "seed": seed}
+        said = {"grid": self.grid, "budget": self.budget, "task": task, "model": model, "seed": seed}
+        return {**said, "setting": self.setting} if self.setting else said
 
 
 @dataclass(frozen=True)
@@ -108,7 +123,7 @@ class PaperValue:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of the paper by its label. One of grids, plans and theory says where it comes from."""
+    """A table or figure of the paper by its label, or one of our own. Grids, plans or theory make it."""
 
     label: str
     title: str
@@ -138,6 +153,8 @@ class Experiment:
     pending: str | None = None
     #: It needs no training: ``gatedrnn theory`` makes it.
     theory: bool = False
+    #: It is not in the paper: there is nothing to compare with.
+    own: bool = False
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -194,7 +211,11 @@ def runs_of(size: Budget, place: str) -> list[DeclaredRun]:
     found = []
     for variant in size.models:
         lr = size.training.lr if variant.lr is None else variant.lr
-        for seed in range(size.fewer.get(variant.name, size.seeds)):
-            run = Run(size.task, variant.model, dataclasses.replace(size.training, lr=lr, seed=seed))
-            found.append(DeclaredRun(variant.name, seed, run, f"{place}/{variant.name}/seed{seed}"))
+        for searched in size.settings():
+            setting = ",".join(f"{option}={value:g}" for option, value in searched.items())
+            folder = "/".join(filter(None, (place, variant.name, setting)))
+            options: dict[str, Any] = {"lr": lr, **searched}
+            for seed in range(size.fewer.get(variant.name, size.seeds)):
+                run = Run(size.task, variant.model, dataclasses.replace(size.training, seed=seed, **options))
+                found.append(DeclaredRun(variant.name, seed, run, f"{folder}/seed{seed}", setting=setting))
     return found

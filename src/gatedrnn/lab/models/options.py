@@ -83,7 +83,7 @@ class Model(ModelOptions):
     head_size: int | None = added(None, neutral=None)
     """Width of a hidden layer, with a ReLU, between the recurrent layer and the output. (default: no hidden layer)"""
     encoder_size: int | None = added(None, neutral=None)
-    """Width of a linear layer before the recurrent one. (default: no such layer)"""
+    """Width of an encoder: a linear layer before the recurrent one. (default: no encoder)"""
     read: str = added("last", neutral="last")
     """What the head reads of the recurrent layer's outputs: last (the last steps) or mean (over all steps)."""
 

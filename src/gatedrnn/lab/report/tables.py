@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from gatedrnn.lab.analysis import finite, mean_of, paired, time_scale_layers
 from gatedrnn.lab.report import text
 from gatedrnn.lab.report.document import Table
 from gatedrnn.lab.report.groups import Group, clocks_of, describe
-from gatedrnn.lab.report.runs import LabRun
+from gatedrnn.lab.report.runs import LabRun, Slot
 
 
 def results(groups: Sequence[Group], threshold: float | None) -> Table:
@@ -42,6 +42,17 @@ def selected(groups: Sequence[Group]) -> Table | None:
     caption = "Best validation, the epoch of it, and the test result with the weights of that epoch, over seeds."
     header = ("model", "seeds", f"validation {metric}", "at epoch", f"test {metric}")
     return Table(caption, header, rows, models=0) if rows else None
+
+
+def search(members: Sequence[tuple[Slot, LabRun]], chosen: Collection[LabRun]) -> Table | None:
+    """Every setting of a search, with the one that counts; None where nothing was searched."""
+    rows = [
+        (slot.model, slot.setting, str(slot.seed), _value(run, "best"), run.ended, "counts" if run in chosen else "—")
+        for slot, run in sorted(members, key=lambda member: (*member[0][3:5], member[1].name))
+        if slot.setting
+    ]
+    header = ("model", "setting", "seed", "best on validation data", "how the run ended", "what counts")
+    return Table("The search. What is best on validation data counts.", header, rows, models=0) if rows else None
 
 
 def firsts(groups: Sequence[Group], threshold: float, favourite: str = "fast") -> Table | None:
