@@ -215,6 +215,7 @@ def test_help_shows_the_defaults_that_the_options_take(capsys: pytest.CaptureFix
         "stop_patience": "never",
         "average_patience": "never",
         "head_size": "no hidden layer",
+        "encoder_size": "no encoder",
         "budget_seconds": "no limit",
         "threads": "as many as torch takes",
         "autocast": "off",

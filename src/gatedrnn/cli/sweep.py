@@ -13,7 +13,7 @@ import tyro
 
 from gatedrnn.cli.failure import Failure
 from gatedrnn.cli.sweep_progress import shown, summary
-from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS, DeclaredRun, NotRunnableError
+from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS, OWN, DeclaredRun, NotRunnableError
 from gatedrnn.lab.experiments.sweep import Sweep as Pool
 from gatedrnn.lab.experiments.sweep import cores_here
 
@@ -27,7 +27,8 @@ class Sweep:
     """
 
     label: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="LABEL")]
-    """The paper's label, such as fig:adding_mse; for an unknown one all are listed."""
+    """The paper's label, such as fig:adding_mse, or that of an experiment of our own; for an unknown one all are
+    listed."""
     out: Path
     """Folder for the runs; made if it does not exist."""
     budget: str = "desk"
@@ -70,9 +71,10 @@ class Sweep:
             )
 
     def _chosen(self) -> list[DeclaredRun]:
-        experiment = EXPERIMENTS.get(self.label)
+        experiments = {**EXPERIMENTS, **OWN}
+        experiment = experiments.get(self.label)
         if experiment is None:
-            raise Failure(f"LABEL must be one of {', '.join(EXPERIMENTS)}, got {self.label!r}")
+            raise Failure(f"LABEL must be one of {', '.join(experiments)}, got {self.label!r}")
         budget = next((name for name in BUDGETS if name == self.budget), None)
         if budget is None:
             raise Failure(f"--budget must be one of {', '.join(BUDGETS)}, got {self.budget!r}")

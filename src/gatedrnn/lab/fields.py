@@ -3,11 +3,14 @@
 A plain field always enters. One made by :func:`added` came later: it enters only where it differs from its neutral
 value, which means what was done before it existed. One made by :func:`beside` never enters, because the result does not
 depend on it.
+
+Beside that, the check of a name that all kinds of options have.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any
 
 _NEUTRAL, _BESIDE = "neutral", "beside"
@@ -55,6 +58,13 @@ def made(kind: Any, values: dict[str, Any]) -> Any:
         if name not in given and _NEUTRAL in field.metadata
     }
     return kind(**given, **missing)
+
+
+def check_known(option: str, value: str, known: Iterable[str]) -> None:
+    """Raise ValueError that begins with the option's name where the value is none of the known names."""
+    names = list(known)
+    if value not in names:
+        raise ValueError(f"{option} must be one of {', '.join(names)}, got {value!r}")
 
 
 def _json(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gatedrnn.layers.base import RecurrentLayer
+from gatedrnn.layers.chunks import chunks
 from gatedrnn.layers.convert import convert
 from gatedrnn.layers.explain import explain
 from gatedrnn.layers.fastgrnn import FastGRNN, FastGRNNCell
@@ -61,6 +62,7 @@ __all__ = [
     "RecurrentLayer",
     "RecurrentStep",
     "UGRNNCell",
+    "chunks",
     "convert",
     "explain",
     "time_scales",

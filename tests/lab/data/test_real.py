@@ -10,7 +10,7 @@ from collections import Counter
 import pytest
 import torch
 
-from gatedrnn.lab.data import SETS, data_folder, images, speech_folder, text_files
+from gatedrnn.lab.data import SETS, clips, data_folder, images, official_split, speaker_of, speech_folder, text_files
 from gatedrnn.lab.data.text import TextData
 
 pytestmark = [
@@ -84,6 +84,9 @@ def test_the_small_set_of_speech() -> None:
     }
     assert not speakers["training"] & speakers["validation"] and not speakers["training"] & speakers["testing"]
     assert not speakers["validation"] & speakers["testing"]
+    assert all(official_split(speaker_of(row["path"])) == row["split"] for row in rows)
+    found = clips(("go", "yes"), subset=True)
+    assert found.samples.shape == (400, 16_000) and found.unusable == {}
     for row in rows[::50]:
         with wave.open(str(folder / row["path"])) as clip:
             assert (clip.getframerate(), clip.getsampwidth(), clip.getnchannels(), clip.getnframes()) == (

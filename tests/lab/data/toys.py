@@ -7,6 +7,7 @@ import hashlib
 import io
 import struct
 import tarfile
+import wave
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -160,3 +161,24 @@ def manifest_contents() -> dict[str, bytes]:
 def manifest_set(contents: Mapping[str, bytes]) -> SpeechData:
     tree = Manifest(("few",), file("manifest.csv", contents["manifest.csv"], "sha256"), 5)
     return SpeechData(name="few", title="words", licence="free", folders=(".",), files=(), tree=tree)
+
+
+def wav(samples: np.ndarray, rate: int = 16_000, width: int = 2, channels: int = 1) -> bytes:
+    """Samples as the content of a WAV file; ``width`` and ``channels`` say how its bytes are to be read."""
+    stream = io.BytesIO()
+    with wave.open(stream, "wb") as clip:
+        clip.setnchannels(channels)
+        clip.setsampwidth(width)
+        clip.setframerate(rate)
+        clip.writeframes(samples.astype("<i2").tobytes())
+    return stream.getvalue()
+
+
+def spoken(samples: int = 16_000, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-2000, 2000, samples).astype(np.int16)
+
+
+def word_set(words: Mapping[str, int]) -> SpeechData:
+    """A set of so many clips of these words, without lists."""
+    facts = {"name": "words", "title": "words", "licence": "free", "folders": (".",)}
+    return SpeechData(**facts, files=(), tree=Words(("words",), words, {}))

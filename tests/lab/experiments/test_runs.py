@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS, MODEL_NAMES, BudgetName, NotRunnableError
+from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS, MODEL_NAMES, OWN, BudgetName, NotRunnableError
 from gatedrnn.lab.models import LanguageModel, Model, Sizes
-from gatedrnn.lab.tasks import Adding, Copy
+from gatedrnn.lab.tasks import Adding, Copy, Speech, Tones
 
 RUNNABLE = [label for label, experiment in EXPERIMENTS.items() if experiment.grids]
-PENDING = [label for label, experiment in EXPERIMENTS.items() if experiment.pending is not None]
+ALL = {**EXPERIMENTS, **OWN}
 THEORY = [label for label, experiment in EXPERIMENTS.items() if experiment.theory]
 budgets = pytest.mark.parametrize("budget", BUDGETS)
 
 
 def test_each_item_comes_from_one_place() -> None:
-    assert len(RUNNABLE) == 12 and len(PENDING) == 1 and len(THEORY) == 5
-    assert len({*RUNNABLE, *PENDING, *THEORY}) == len(EXPERIMENTS)
+    assert len(RUNNABLE) == 12 and len(THEORY) == 5
+    assert len({*RUNNABLE, *THEORY}) == len(EXPERIMENTS)
 
 
 @pytest.mark.parametrize(
@@ -33,22 +33,25 @@ def test_each_item_comes_from_one_place() -> None:
         ("tab:sMNIST_results_GRU", (3 * 13 * 3, 3 * 13, 3 * 13)),
         ("tab:sMNIST_small_results", (3 * 9 * 4, 3 * 9, 3 * 9)),
         ("tab:language_results", (4, 4, 4)),
+        ("tab:results_sc", (4 * 8, 4, 4 * 2)),
+        ("own:tones", (4 * 4 * 3, 4 * 4, 4 * 4)),
         ("own:wikitext2", (4, 4, 4)),
     ],
 )
 def test_counts(label: str, counts: tuple[int, int, int]) -> None:
-    assert tuple(len(EXPERIMENTS[label].runs(budget)) for budget in BUDGETS) == counts
+    assert tuple(len(ALL[label].runs(budget)) for budget in BUDGETS) == counts
 
 
 @budgets
-@pytest.mark.parametrize("label", RUNNABLE)
+@pytest.mark.parametrize("label", [*RUNNABLE, *OWN])
 def test_every_run_can_be_made_and_is_another_one(label: str, budget: BudgetName) -> None:
-    runs = EXPERIMENTS[label].runs(budget)
+    runs = ALL[label].runs(budget)
     for declared in runs:
         declared.run.check()
         assert declared.model_name.removesuffix("-GRU") in MODEL_NAMES
         assert declared.run.training.seed == declared.seed
-        assert declared.folder.endswith(f"/{budget}/{declared.model_name}/seed{declared.seed}")
+        below = f"{declared.setting}/" if declared.setting else ""
+        assert declared.folder.endswith(f"/{budget}/{declared.model_name}/{below}seed{declared.seed}")
     assert len({declared.run.key() for declared in runs}) == len(runs)
     assert len({declared.folder for declared in runs}) == len(runs)
 
@@ -64,9 +67,9 @@ def test_labels_that_share_runs_have_the_same_keys_and_folders(labels: tuple[str
 
 def test_folders_of_different_runs_differ() -> None:
     folders: dict[str, str] = {}
-    for label in RUNNABLE:
+    for label in (*RUNNABLE, *OWN):
         for budget in BUDGETS:
-            for declared in EXPERIMENTS[label].runs(budget):
+            for declared in ALL[label].runs(budget):
                 assert folders.setdefault(declared.folder, declared.run.key()) == declared.run.key()
 
 
@@ -212,40 +215,47 @@ def test_a_declared_run_says_what_it_is() -> None:
     assert run.folder == "small_psmnist/desk/UF/seed0"
 
 
-@pytest.mark.parametrize(
-    ("label", "task", "expected"),
-    [
-        ("tab:results_sc", "speech", ("adamw", 1e-3, 1.0, 50, 200, (), 1)),
-    ],
-)
-def test_the_papers_setting_of_what_waits_for_its_task(label: str, task: str, expected: tuple[object, ...]) -> None:
-    plan = EXPERIMENTS[label].plans[task]["paper"]
-    training = plan.training
-    found = (training.optimizer, training.lr, training.clip, training.batch_size, plan.epochs, plan.decay_after)
-    assert (*found, len(plan.seeds)) == expected
-    assert plan.decay == (0.2 if plan.decay_after else None)
+def test_the_papers_setting_of_speech() -> None:
+    runs = EXPERIMENTS["tab:results_sc"].runs("paper")
+    for declared in runs:
+        t, model = declared.run.training, declared.run.model
+        assert declared.run.task == Speech()  # stratified, unit variance, the benchmark
+        assert (t.optimizer, t.batch_size, t.epochs, t.evaluate_every) == ("adamw", 50, 200, 1)
+        assert (t.schedule, t.decay, t.patience) == ("plateau", 0.2, 20)
+        assert isinstance(model, Model) and (model.encoder_size, model.hidden_size, model.read) == (256, 256, "mean")
+        assert (model.num_layers, model.tied, model.head_size) == (1, True, None)
+    every = {(lr, clip) for lr in (1e-3, 5e-4, 1e-4, 5e-5) for clip in (1.0, 0.1)}
+    for name in ("sigmoid", "refine", "UR", "fast"):
+        found = [(d.run.training.lr, d.run.training.clip) for d in runs if d.model_name == name]
+        assert len(found) == len(every) and set(found) == every
+    assert runs[1].setting == "lr=0.001,clip=0.1" and runs[1].folder == "speech/paper/sigmoid/lr=0.001,clip=0.1/seed0"
+    assert runs[1].says == {
+        "grid": "speech",
+        "budget": "paper",
+        "task": "speech",
+        "model": "sigmoid",
+        "seed": 0,
+        "setting": "lr=0.001,clip=0.1",
+    }
 
 
-def test_plans_are_complete_and_possible() -> None:
-    for label in PENDING:
-        experiment = EXPERIMENTS[label]
-        assert set(experiment.plans) == set(experiment.tasks)
-        for task, plans in experiment.plans.items():
-            assert tuple(plans) == BUDGETS
-            for plan in plans.values():
-                assert plan.task == task
-                plan.training.check()
-                for variant in plan.models:
-                    variant.model.check()
-    speech = EXPERIMENTS["tab:results_sc"].plans["speech"]["paper"]
-    assert speech.search == {"lr": (1e-3, 5e-4, 1e-4, 5e-5), "clip": (1.0, 0.1)}
+def test_speech_at_the_desk_is_the_subset_in_one_setting() -> None:
+    runs = EXPERIMENTS["tab:results_sc"].runs("desk")
+    assert {(d.run.task, d.run.training.lr, d.run.training.clip, d.setting) for d in runs} == {
+        (Speech(subset=True), 1e-3, 1.0, "")
+    }
+    assert {(d.run.model.hidden_size, d.run.training.epochs) for d in runs} == {(64, 55)}  # type: ignore[attr-defined]
+    assert 55 * (1400 / 50) >= 1500  # updates
 
 
-@pytest.mark.parametrize("label", PENDING)
-def test_pending_items_say_why(label: str) -> None:
-    with pytest.raises(NotRunnableError, match=rf"{label} cannot be run yet: the tasks? .* not built yet"):
-        EXPERIMENTS[label].runs("desk")
-    assert dict(EXPERIMENTS[label].notes) == {}
+def test_the_tones_are_heard_at_every_length() -> None:
+    for budget, seeds in (("paper", 3), ("desk", 1)):
+        runs = OWN["own:tones"].runs(budget)  # type: ignore[arg-type]
+        assert {d.run.task for d in runs} == {Tones(length) for length in (500, 2_000, 8_000, 16_000)}
+        assert {d.model_name for d in runs} == {"softsign", "sigmoid", "refine", "fast"}
+        assert {(d.run.training.updates, d.run.training.batch_size) for d in runs} == {(1_500, 32)}
+        assert {(d.run.model.hidden_size, d.run.model.read) for d in runs} == {(64, "mean")}  # type: ignore[attr-defined]
+        assert {d.seed for d in runs} == set(range(seeds))
 
 
 @pytest.mark.parametrize("label", THEORY)
@@ -274,7 +284,7 @@ def test_declarations_cannot_be_changed() -> None:
 
 def test_the_papers_setting_of_the_language_model() -> None:
     for label, task in (("tab:language_results", "ptb"), ("own:wikitext2", "wikitext2")):
-        runs = {declared.model_name: declared.run for declared in EXPERIMENTS[label].runs("paper")}
+        runs = {declared.model_name: declared.run for declared in {**EXPERIMENTS, **OWN}[label].runs("paper")}
         assert list(runs) == ["sigmoid", "refine", "fast", "NRU"]
         for name, run in runs.items():
             training = run.training

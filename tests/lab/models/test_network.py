@@ -60,6 +60,43 @@ def test_a_head_of_two_layers() -> None:
     assert (first.in_features, first.out_features, second.out_features) == (H, 6, 3)
 
 
+@pytest.mark.parametrize("cell", layers.LAYERS)
+def test_an_encoder_and_the_mean_over_time(cell: str) -> None:
+    network = _built(Model(cell=cell, hidden_size=H, encoder_size=6, read="mean"), last=1)
+    encoder = network.encoder
+    assert isinstance(encoder, torch.nn.Linear) and (encoder.in_features, encoder.out_features) == (2, 6)
+    assert network.layer.input_size == 6
+    x = torch.randn(9, 5, 2)
+    output, _ = network.layer(x @ encoder.weight.T + encoder.bias)
+    torch.testing.assert_close(network(x).output, network.head(output.mean(0, keepdim=True)))
+    assert network(x).output.shape == (1, 5, 3)
+
+
+def test_the_mean_over_time_is_over_the_steps_of_each_row() -> None:
+    network = _built(Model(hidden_size=H, encoder_size=6, read="mean"), last=1)
+    x, lengths = torch.randn(9, 3, 2), torch.tensor([9, 2, 5])
+    found = network(x, None, lengths).output
+    for row, length in enumerate(lengths.tolist()):
+        torch.testing.assert_close(found[:, row], network(x[:length, row : row + 1]).output[:, 0])
+
+
+@pytest.mark.parametrize(("last", "steps"), [(4, "each of the last 4 steps"), (None, "all steps")])
+def test_the_mean_over_time_is_one_answer(last: int | None, steps: str) -> None:
+    with pytest.raises(ValueError, match=f"^read mean is for tasks with one answer.*has answers at {steps}$"):
+        _built(Model(hidden_size=H, read="mean"), last=last)
+
+
+def test_weights_with_an_encoder_there_and_back(tmp_path: Path) -> None:
+    model = Model(hidden_size=H, encoder_size=6, read="mean")
+    network = _built(model, last=1)
+    path = tmp_path / "weights.safetensors"
+    path.write_bytes(to_bytes(network, model))
+    again, read = load(path)
+    assert read == model
+    x = torch.randn(6, 2, 2)
+    assert torch.equal(again(x).output, network(x).output)
+
+
 @pytest.mark.parametrize("cell", cells_with("trainable_bias_hh"))
 def test_weights_and_biases_start_as_the_laboratory_says(cell: str) -> None:
     model = Model(cell=cell, hidden_size=H, num_layers=2)

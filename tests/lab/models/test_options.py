@@ -53,6 +53,8 @@ def test_every_gate_and_initialiser(gate: str, init: str) -> None:
         ({"cell": "nru", "memory_size": -4, "heads": -4}, "memory_size must be between 1 and 1000000, got -4"),
         ({"cell": "nru", "heads": 3}, "64·3 = 192"),
         ({"cell": "nru", "trainable_bias_hh": True}, "trainable_bias_hh is for lstm, gru.*not for the cell nru"),
+        ({"encoder_size": 0}, "encoder_size must be between 1 and 1000000, got 0"),
+        ({"read": "first"}, "read must be one of last, mean, got 'first'"),
         ({"engine": "gpu"}, "unknown engine 'gpu'; known engines: auto, cpu, reference"),
         ({"hidden_size": 1, "forget_init": "uniform"}, "hidden_size must be at least 2 for uniform biases, got 1"),
     ],
@@ -60,3 +62,9 @@ def test_every_gate_and_initialiser(gate: str, init: str) -> None:
 def test_what_cannot_be(options: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Model(**options).check()  # type: ignore[arg-type]
+
+
+def test_the_memory_of_an_encoder_is_counted() -> None:
+    plain, encoded = Model(hidden_size=8).least_memory(3), Model(hidden_size=8, encoder_size=5).least_memory(3)
+    assert encoded.at_a_step - plain.at_a_step == 5
+    assert encoded.weights - plain.weights == 5 * (3 + 1) + 3 * 8 * (5 - 3)

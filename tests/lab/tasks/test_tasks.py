@@ -13,7 +13,7 @@ each_task = pytest.mark.parametrize("name", FRESH)
 
 def test_the_registry_knows_the_names() -> None:
     assert list(TASKS) == [task.name for task in TASKS.values()]
-    assert list(FRESH) == ["adding", "copy"]
+    assert list(FRESH) == ["adding", "copy", "tones"]
 
 
 @each_task

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from gatedrnn.lab.data.clips import Clips, Say, open_clips
 from gatedrnn.lab.data.image_formats import ImageData
 from gatedrnn.lab.data.image_sets import ImageSet, open_images
 from gatedrnn.lab.data.places import data_folder
@@ -31,6 +33,15 @@ def speech_folder(root: Path | None = None, subset: bool = False) -> Path:
 
     An archive is unpacked into the cache the first time. Results on the subset are not those of the benchmark.
     """
-    return open_speech(
-        known("speech_commands_10_small" if subset else "speech_commands", SpeechData), data_folder(root)
-    )
+    return open_speech(_speech(subset), data_folder(root))
+
+
+def clips(words: Sequence[str], root: Path | None = None, subset: bool = False, say: Say = lambda text: None) -> Clips:
+    """The clips of some words that are 16,000 samples long, as one tensor that is mapped from a file, and the names of
+    all others with what is wrong with them. ``say`` is told how far it is where the file is made. Else as above.
+    """
+    return open_clips(_speech(subset), data_folder(root), words, say)
+
+
+def _speech(subset: bool) -> SpeechData:
+    return known("speech_commands_10_small" if subset else "speech_commands", SpeechData)

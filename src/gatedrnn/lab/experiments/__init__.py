@@ -1,8 +1,8 @@
-"""Every table and figure of the paper as a declared experiment, and the sweep that makes its runs."""
+"""Every table and figure of the paper as a declared experiment, some of our own, and the sweep that makes the runs."""
 
 from __future__ import annotations
 
-from gatedrnn.lab.experiments import adding, copy, images, language, speech, theory
+from gatedrnn.lab.experiments import adding, copy, images, language, speech, theory, tones
 from gatedrnn.lab.experiments.base import (
     BUDGETS,
     Budget,
@@ -12,24 +12,26 @@ from gatedrnn.lab.experiments.base import (
     Grid,
     NotRunnableError,
     PaperValue,
-    Plan,
     Variant,
     View,
     runs_of,
 )
 from gatedrnn.lab.experiments.models import MODEL_NAMES
 
-#: By the paper's labels, in the order of the paper, each followed by what is our own beside it.
+#: By the paper's labels, in the order of the paper.
 EXPERIMENTS: dict[str, Experiment] = {
     experiment.label: experiment
     for module in (theory, adding, copy, images, language, speech)
     for experiment in module.EXPERIMENTS
 }
+#: Experiments that are not in the paper.
+OWN: dict[str, Experiment] = {experiment.label: experiment for module in (language, tones) for experiment in module.OWN}
 
 __all__ = [
     "BUDGETS",
     "EXPERIMENTS",
     "MODEL_NAMES",
+    "OWN",
     "Budget",
     "BudgetName",
     "DeclaredRun",
@@ -37,7 +39,6 @@ __all__ = [
     "Grid",
     "NotRunnableError",
     "PaperValue",
-    "Plan",
     "Variant",
     "View",
     "runs_of",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+import itertools
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -14,8 +15,9 @@ from gatedrnn.lab.training import Run, Training
 BudgetName = Literal["paper", "desk", "smoke"]
 #: paper: the full setting. desk: a few hours on two cores, the same task made smaller. smoke: seconds, for tests.
 BUDGETS: tuple[BudgetName, ...] = ("paper", "desk", "smoke")
-#: What a figure shows: the metric against updates or seconds, the loss, or time scales. None for a table.
-View = Literal["updates", "seconds", "loss", "time_scales"]
+#: What a figure shows: the metric against updates or seconds, the loss, time scales, or the best metric against the
+#: length of the sequences. None for a table.
+View = Literal["updates", "seconds", "loss", "time_scales", "length"]
 
 
 class NotRunnableError(NotImplementedError):
@@ -33,7 +35,11 @@ class Variant:
 
 @dataclass(frozen=True)
 class Budget:
-    """One size of an experiment. ``note`` says honestly what it is; ``fewer`` holds the models with fewer seeds."""
+    """One size of an experiment. ``note`` says honestly what it is; ``fewer`` holds the models with fewer seeds.
+
+    ``search`` are values of options of the training, such as lr and clip. Every combination is a run; the one that is
+    best on validation data counts.
+    """
 
     note: str
     task: Task
@@ -41,25 +47,12 @@ class Budget:
     models: tuple[Variant, ...]
     seeds: int
     fewer: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """One size of an experiment whose task is not built yet, in epochs because the data set is not here.
-
-    ``training`` says everything but the number of updates. ``decay_after`` are epochs after which the learning rate is
-    multiplied by ``decay``. The runs try every combination of ``search`` and keep the best on validation data.
-    """
-
-    note: str
-    task: str
-    training: Training
-    models: tuple[Variant, ...]
-    seeds: tuple[int, ...]
-    epochs: int
-    decay_after: tuple[int, ...] = ()
-    decay: float | None = None
     search: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+
+    def settings(self) -> Iterator[dict[str, float]]:
+        """Every combination of the search; one without options where nothing is searched."""
+        for values in itertools.product(*self.search.values()):
+            yield dict(zip(self.search, values, strict=True))
 
 
 @dataclass(frozen=True)
@@ -87,6 +80,8 @@ class DeclaredRun:
     #: None for a run that belongs to no grid.
     grid: str | None = None
     budget: BudgetName | None = None
+    #: Its place in a search, "lr=0.001,clip=1"; empty where nothing is searched.
+    setting: str = ""
 
     @property
     def says(self) -> dict[str, Any] | None:
@@ -94,7 +89,8 @@ class DeclaredRun:
         if self.grid is None:
             return None
         task, model, seed = self.run.task.name, self.model_name, self.seed
-        return {"grid": self.grid, "budget": self.budget, "task": task, "model": model, "seed": seed}
+        said = {"grid": self.grid, "budget": self.budget, "task": task, "model": model, "seed": seed}
+        return {**said, "setting": self.setting} if self.setting else said
 
 
 @dataclass(frozen=True)
@@ -108,10 +104,7 @@ class PaperValue:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of the paper by its label. One of grids, plans and theory says where it comes from.
-
-    What the paper does not have, but belongs beside it, has a label that begins with "own:".
-    """
+    """A table or figure of the paper by its label, or one of our own. Grids or theory make it."""
 
     label: str
     title: str
@@ -136,16 +129,10 @@ class Experiment:
     grids: tuple[Grid, ...] = ()
     #: The models that it shows, in the paper's order; all of the grids where it is empty.
     shown: tuple[str, ...] = ()
-    #: By task and budget, for an item that waits for its task; ``pending`` says so.
-    plans: Mapping[str, Mapping[BudgetName, Plan]] = field(default_factory=dict)
-    pending: str | None = None
     #: It needs no training: ``gatedrnn theory`` makes it.
     theory: bool = False
-
-    @property
-    def own(self) -> bool:
-        """Whether it is not in the paper."""
-        return self.label.startswith("own:")
+    #: It is not in the paper: there is nothing to compare with.
+    own: bool = False
 
     @property
     def models(self) -> tuple[str, ...]:
@@ -153,7 +140,6 @@ class Experiment:
         if self.shown:
             return self.shown
         found = [v.name for grid in self.grids for v in grid.budgets["paper"].models]
-        found += [v.name for plans in self.plans.values() for v in plans["paper"].models]
         return tuple(dict.fromkeys(found))
 
     @property
@@ -179,8 +165,6 @@ class Experiment:
         """
         if self.theory:
             raise NotRunnableError(f"{self.label} needs no training: gatedrnn theory --out DIR makes it")
-        if not self.grids:
-            raise NotRunnableError(f"{self.label} cannot be run yet: {self.pending}")
         return [
             declared
             for grid in self.grids
@@ -202,7 +186,11 @@ def runs_of(size: Budget, place: str) -> list[DeclaredRun]:
     found = []
     for variant in size.models:
         lr = size.training.lr if variant.lr is None else variant.lr
-        for seed in range(size.fewer.get(variant.name, size.seeds)):
-            run = Run(size.task, variant.model, dataclasses.replace(size.training, lr=lr, seed=seed))
-            found.append(DeclaredRun(variant.name, seed, run, f"{place}/{variant.name}/seed{seed}"))
+        for searched in size.settings():
+            setting = ",".join(f"{option}={value:g}" for option, value in searched.items())
+            folder = "/".join(filter(None, (place, variant.name, setting)))
+            options: dict[str, Any] = {"lr": lr, **searched}
+            for seed in range(size.fewer.get(variant.name, size.seeds)):
+                run = Run(size.task, variant.model, dataclasses.replace(size.training, seed=seed, **options))
+                found.append(DeclaredRun(variant.name, seed, run, f"{folder}/seed{seed}", setting=setting))
     return found

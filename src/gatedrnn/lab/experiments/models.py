@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from gatedrnn.lab.experiments.base import Variant
 from gatedrnn.lab.models import Model
@@ -32,24 +33,23 @@ def variants(
     hidden_size: int,
     memory_size: int = 64,
     lrs: Mapping[str, float] | None = None,
-    head_size: int | None = None,
+    **others: Any,
 ) -> tuple[Variant, ...]:
-    """Models by name; ``memory_size`` is for the NRU, ``lrs`` are learning rates of their own.
+    """Models by name; ``memory_size`` is for the NRU, ``lrs`` are learning rates of their own, ``others`` are options
+    that all of them have.
 
     GRUs are named as in the paper: fast-GRU, UR-GRU.
     """
-    return tuple(
-        Variant(name, _model(name, hidden_size, memory_size, head_size), (lrs or {}).get(name)) for name in names
-    )
+    sizes = {"hidden_size": hidden_size, **others}
+    return tuple(Variant(name, _model(name, memory_size, sizes), (lrs or {}).get(name)) for name in names)
 
 
-def _model(name: str, hidden_size: int, memory_size: int, head_size: int | None) -> Model:
-    sizes: dict[str, int | None] = {"hidden_size": hidden_size, "head_size": head_size}
+def _model(name: str, memory_size: int, sizes: Mapping[str, Any]) -> Model:
     if name == "NRU":
-        return Model(cell="nru", memory_size=memory_size, heads=HEADS, **sizes)  # type: ignore[arg-type]
+        return Model(cell="nru", memory_size=memory_size, heads=HEADS, **sizes)
     if name == "JANET":
-        return Model(cell="janet", forget_gate="sigmoid", forget_init="chrono", **sizes)  # type: ignore[arg-type]
+        return Model(cell="janet", forget_gate="sigmoid", forget_init="chrono", **sizes)
     gate, init = _GATES[name.removesuffix(GRU_SUFFIX)]
     if name.endswith(GRU_SUFFIX):
-        return Model(cell="gru", forget_gate=gate, forget_init=init, **sizes)  # type: ignore[arg-type]
-    return Model(cell="lstm", tied=True, forget_gate=gate, forget_init=init, **sizes)  # type: ignore[arg-type]
+        return Model(cell="gru", forget_gate=gate, forget_init=init, **sizes)
+    return Model(cell="lstm", tied=True, forget_gate=gate, forget_init=init, **sizes)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
 from numbers import Integral, Real
 from types import NoneType
 from typing import Any, get_args, get_origin, get_type_hints
+
+from gatedrnn.lab.fields import check_known
+
+__all__ = ["check_known", "check_types"]
 
 _WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", NoneType: "None"}
 
@@ -19,13 +22,6 @@ def check_types(options: Any) -> None:
         value = getattr(options, name)
         if not any(_is_a(value, kind) for kind in kinds):
             raise ValueError(f"{name} must be {' or '.join(map(_word, kinds))}, got {value!r}")
-
-
-def check_known(option: str, value: str, known: Iterable[str]) -> None:
-    """Raise ValueError that begins with the option's name where the value is none of the known names."""
-    names = list(known)
-    if value not in names:
-        raise ValueError(f"{option} must be one of {', '.join(names)}, got {value!r}")
 
 
 def _is_a(value: Any, kind: Any) -> bool:

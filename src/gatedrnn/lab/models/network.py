@@ -1,4 +1,4 @@
-"""The module that is trained: a recurrent layer and a head on its last outputs."""
+"""The module that is trained: a recurrent layer, maybe an encoder before it, and a head on what is read of it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,36 @@ from torch import Tensor, nn
 from gatedrnn.lab.models.base import Carry, Network, Result, Sizes
 from gatedrnn.layers import RecurrentLayer
 
+#: What the head reads of the layer's outputs: the last steps that the task asks for, or the mean over all steps.
+READINGS = ("last", "mean")
+
 
 class LayerAndHead(Network):
-    """head(output of the layer at the last steps): (T, B, I) to (last, B, O).
+    """head(read(layer(encoder(x)))): (T, B, I) to (last, B, O).
 
-    The head is linear, or two linear layers with a ReLU and ``head_size`` values between them.
+    The encoder is linear, and there only with an ``encoder_size``. The head is linear, or two linear layers with a ReLU
+    and ``head_size`` values between them.
     """
 
     def __init__(
-        self, layer: RecurrentLayer, sizes: Sizes, head_size: int | None, device: torch.device | str | None
+        self,
+        layer: RecurrentLayer,
+        sizes: Sizes,
+        head_size: int | None,
+        device: torch.device | str | None,
+        encoder_size: int | None = None,
+        read: str = "last",
     ) -> None:
         super().__init__()
+        if read == "mean" and sizes.last != 1:
+            steps = "all steps" if sizes.last is None else f"each of the last {sizes.last} steps"
+            raise ValueError(f"read mean is for tasks with one answer at the end; this one has answers at {steps}")
+        self.encoder = (
+            nn.Identity() if encoder_size is None else nn.Linear(sizes.input_size, encoder_size, device=device)
+        )
         self.layer = layer
         self.sizes = sizes
+        self.read = read
         width = layer.hidden_size
         self.head: nn.Module
         if head_size is None:
@@ -40,9 +57,16 @@ class LayerAndHead(Network):
 
     def forward(self, x: Tensor, carry: Carry = None, lengths: Tensor | None = None) -> Result:
         state = carry if carry is None or len(carry) > 1 else carry[0]
-        output, state = self.layer(x, state, lengths=lengths)
-        last = _last_steps(output, self.sizes.last, lengths)
-        return Result(self.head(last), state if isinstance(state, tuple) else (state,))
+        output, state = self.layer(self.encoder(x), state, lengths=lengths)
+        read = _mean(output, lengths) if self.read == "mean" else _last_steps(output, self.sizes.last, lengths)
+        return Result(self.head(read), state if isinstance(state, tuple) else (state,))
+
+
+def _mean(output: Tensor, lengths: Tensor | None) -> Tensor:
+    """Over the steps of each row (T, B, H), as one step; outputs past the length are zero."""
+    if lengths is None:
+        return output.mean(0, keepdim=True)
+    return output.sum(0, keepdim=True) / lengths.to(output.device).unsqueeze(-1)
 
 
 def _last_steps(output: Tensor, last: int | None, lengths: Tensor | None) -> Tensor:

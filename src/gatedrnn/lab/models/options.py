@@ -11,7 +11,7 @@ from gatedrnn import gates, inits, layers
 from gatedrnn.lab.fields import added
 from gatedrnn.lab.models.base import LeastMemory, ModelOptions, Sizes
 from gatedrnn.lab.models.checks import check_known, check_types
-from gatedrnn.lab.models.network import LayerAndHead, freeze_second_bias, zero_other_biases
+from gatedrnn.lab.models.network import READINGS, LayerAndHead, freeze_second_bias, zero_other_biases
 
 # The options that only some cells have, with their defaults there.
 _DEFAULTS: dict[str, bool | str | int] = {
@@ -28,7 +28,14 @@ _OWN_BIASES = ("fastgrnn", "nru")
 # How long a step takes beside that of a tied LSTM on the same machine, roughly: the NRU runs on the reference engine.
 _SLOWER = {"nru": 10.0, "refine": 1.3, "janet": 0.7}
 # No machine has the memory for more of them.
-_MOST = {"hidden_size": 10**6, "num_layers": 1000, "memory_size": 10**6, "heads": 10**6, "head_size": 10**6}
+_MOST = {
+    "hidden_size": 10**6,
+    "num_layers": 1000,
+    "memory_size": 10**6,
+    "heads": 10**6,
+    "head_size": 10**6,
+    "encoder_size": 10**6,
+}
 
 
 def cells_with(option: str) -> list[str]:
@@ -43,7 +50,7 @@ def cells_with(option: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Model(ModelOptions):
-    """A recurrent layer and a head.
+    """A recurrent layer and a head, maybe with an encoder before.
 
     The weights are drawn from U(±1/√H) and the biases are zero but the forget bias; FastGRNN and NRU start as their
     authors wrote. Some options belong to some cells: with these, the option has the default named with it; with the
@@ -75,6 +82,10 @@ class Model(ModelOptions):
     """Keep less for the backward pass and compute it a second time: less memory, more time."""
     head_size: int | None = added(None, neutral=None)
     """Width of a hidden layer, with a ReLU, between the recurrent layer and the output. (default: no hidden layer)"""
+    encoder_size: int | None = added(None, neutral=None)
+    """Width of an encoder: a linear layer before the recurrent one. (default: no encoder)"""
+    read: str = added("last", neutral="last")
+    """What the head reads of the recurrent layer's outputs: last (the last steps) or mean (over all steps)."""
 
     kind = "recurrent"
 
@@ -98,6 +109,7 @@ class Model(ModelOptions):
             value = getattr(self, option)
             if value is not None and not 1 <= value <= most:
                 raise ValueError(f"{option} must be between 1 and {most}, got {value}")
+        check_known("read", self.read, READINGS)
         if self.forget_gate is not None:
             check_known("forget_gate", self.forget_gate, gates.GATES)
         if self.forget_init is not None:
@@ -114,12 +126,12 @@ class Model(ModelOptions):
         return self.hidden_size * _SLOWER.get(self.cell, 1.0) * _SLOWER.get(self.forget_gate or "", 1.0)
 
     def least_memory(self, input_size: int) -> LeastMemory:
-        layer = self.layer(input_size, t_max=3.0, device="meta")
+        layer, encoder = self.layer(self.encoder_size or input_size, t_max=3.0, device="meta"), self.encoder_size or 0
         memory = "" if self.memory_size is None else f" and memory_size {self.memory_size}"
         return LeastMemory(
             f"hidden_size {self.hidden_size} with num_layers {self.num_layers}{memory}",
-            sum(parameter.numel() for parameter in layer.parameters()),
-            self.num_layers * self.hidden_size,
+            encoder * (input_size + 1) + sum(parameter.numel() for parameter in layer.parameters()),
+            encoder + self.num_layers * self.hidden_size,
         )
 
     @property
@@ -127,12 +139,12 @@ class Model(ModelOptions):
         return self.forget_init == "chrono"
 
     def build(self, sizes: Sizes, device: torch.device | str | None = None) -> LayerAndHead:
-        layer = self.layer(sizes.input_size, sizes.t_max, device)
+        layer = self.layer(self.encoder_size or sizes.input_size, sizes.t_max, device)
         if self.cell not in _OWN_BIASES:
             zero_other_biases(layer)
         if not self.trainable_bias_hh:
             freeze_second_bias(layer)
-        return LayerAndHead(layer, sizes, self.head_size, device)
+        return LayerAndHead(layer, sizes, self.head_size, device, self.encoder_size, self.read)
 
     def layer(self, input_size: int, t_max: float, device: torch.device | str | None = None) -> layers.RecurrentLayer:
         """The recurrent layer, its parameters as the library draws them. ``t_max`` is for chrono initialisation."""

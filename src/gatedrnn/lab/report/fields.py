@@ -83,7 +83,7 @@ OPTIONS: Fields = {
     "training": {"seed": SEED, "threads": WHOLE_OR_NULL, "device": TEXT_OR_NULL, "target": NUMBER_OR_NULL},
 }
 #: What a sweep notes beside the options: which run of which grid this is.
-DECLARED: Fields = {"grid": TEXT, "budget": TEXT, "model": TEXT, "seed": SEED, "task": TEXT}
+DECLARED: Fields = {"grid": TEXT, "budget": TEXT, "model": TEXT, "seed": SEED, "task": TEXT, "setting": TEXT}
 #: What is measured; in the record, and before there is one in the options.
 MEASURE: Fields = {"metric": TEXT, "lower_is_better": TRUTH, "metric_unit": TEXT_OR_NULL, "metric_scale": SCALE}
 NEEDED = ("key", "task.name", "model.cell", "training.seed")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS, Experiment, PaperValue, View
+from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS, OWN, Experiment, PaperValue, View
 from gatedrnn.lab.report.groups import Group, group, in_order
 from gatedrnn.lab.report.measure import Measure
 from gatedrnn.lab.report.runs import LabRun, Slot
@@ -13,10 +13,11 @@ from gatedrnn.lab.report.runs import LabRun, Slot
 
 @dataclass(frozen=True)
 class Item:
-    """A table or figure of the paper. ``declared`` gives, for each budget, the place of a run by its key.
+    """A table or figure of the paper, or one of our own.
 
-    ``notes`` say what each budget is. ``values`` are the paper's, by model and column; ``columns`` gives the units, and
-    a column that is a task holds the metric there. The paper's means are over ``seeds`` seeds.
+    ``declared`` gives, for each budget, the place of a run by its key, and ``notes`` say what each budget is.
+    ``values`` are the paper's, by model and column; ``columns`` gives the units. A column that is a task holds the
+    metric there. The paper's means are over ``seeds`` seeds.
     """
 
     label: str
@@ -34,8 +35,8 @@ class Item:
     seeds: int = 3
     view: View | None = "updates"
     theory: bool = False
-    pending: str = ""
     differences: tuple[str, ...] = ()
+    own: bool = False
 
     def budget_of(self, run: LabRun) -> str | None:
         """The budget at which the run belongs to this item: by what its sweep declared, else by its key."""
@@ -52,12 +53,20 @@ class Item:
         budget = self.budget_of(run)
         return None if budget is None else run.slot or self.declared[budget][run.key]
 
-    def groups(self, runs: Sequence[LabRun]) -> dict[str, list[Group]]:
-        """The runs of each budget by model, over all tasks of the item."""
-        found: dict[str, dict[str, list[LabRun]]] = {budget: {} for budget in self.declared}
+    def members(self, runs: Sequence[LabRun]) -> dict[str, list[tuple[Slot, LabRun]]]:
+        """The runs of each budget with their places."""
+        found: dict[str, list[tuple[Slot, LabRun]]] = {budget: [] for budget in self.declared}
         for run in runs:
             if (slot := self.place_of(run)) is not None:
-                found[slot.budget].setdefault(slot.model, []).append(run)
+                found[slot.budget].append((slot, run))
+        return found
+
+    def groups(self, runs: Sequence[LabRun]) -> dict[str, list[Group]]:
+        """The runs of each budget by model, over all tasks of the item; of a search the best on validation data."""
+        found: dict[str, dict[str, list[LabRun]]] = {budget: {} for budget in self.declared}
+        for budget, members in self.members(runs).items():
+            for slot, run in best_of_search(members):
+                found[budget].setdefault(slot.model, []).append(run)
         return {
             budget: in_order(group(model, model, members) for model, members in models.items())
             for budget, models in found.items()
@@ -70,9 +79,32 @@ class Item:
         return set(self.declared[budget].values()) <= ended
 
 
+def best_of_search(members: Iterable[tuple[Slot, LabRun]]) -> list[tuple[Slot, LabRun]]:
+    """Of the settings of a search the one whose best evaluation is best; what was not searched as it is."""
+    chosen: dict[Slot, tuple[Slot, LabRun]] = {}
+    for slot, run in members:
+        place = slot._replace(setting="")
+        if place not in chosen or not slot.setting or _is_better(run, chosen[place][1]):
+            chosen[place] = (slot, run)
+    return list(chosen.values())
+
+
+def _is_better(run: LabRun, other: LabRun) -> bool:
+    """Whether its best evaluation is; one without any never is."""
+    ours, others = run.value("best"), other.value("best")
+    if ours is None or others is None:
+        return others is None and ours is not None
+    return ours < others if run.measure.lower_is_better else ours > others
+
+
 def paper_items() -> list[Item]:
     """Every table and figure of the paper."""
-    return [item_of(experiment) for experiment in EXPERIMENTS.values() if not experiment.own]
+    return [item_of(experiment) for experiment in EXPERIMENTS.values()]
+
+
+def own_items() -> list[Item]:
+    """What is not in the paper."""
+    return [item_of(experiment) for experiment in OWN.values()]
 
 
 def measures_of(items: Iterable[Item]) -> dict[str, Measure]:
@@ -95,7 +127,7 @@ def item_of(experiment: Experiment) -> Item:
         threshold=experiment.threshold,
         declared={
             budget: {
-                one.run.key(): Slot(one.grid or "", budget, one.run.task.name, one.model_name, one.seed)
+                one.run.key(): Slot(one.grid or "", budget, one.run.task.name, one.model_name, one.seed, one.setting)
                 for one in experiment.runs(budget)
             }
             for budget in BUDGETS
@@ -110,6 +142,6 @@ def item_of(experiment: Experiment) -> Item:
         seeds=experiment.seeds,
         view=experiment.view,
         theory=experiment.theory,
-        pending=experiment.pending or "",
         differences=experiment.differences,
+        own=experiment.own,
     )

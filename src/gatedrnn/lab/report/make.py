@@ -8,7 +8,7 @@ from pathlib import Path
 from gatedrnn.lab.records import OPTIONS_FILE
 from gatedrnn.lab.report import folder
 from gatedrnn.lab.report.figures import images
-from gatedrnn.lab.report.items import Item, measures_of, paper_items
+from gatedrnn.lab.report.items import Item, measures_of, own_items, paper_items
 from gatedrnn.lab.report.markdown import markdown
 from gatedrnn.lab.report.page import page
 from gatedrnn.lab.report.runs import load
@@ -29,15 +29,16 @@ def make_report(
     """Report the runs at and below a folder into the folder ``out``; return the warnings.
 
     Written: ``index.html``, ``report.md``, ``figures/*.png`` and ``.svg``, and ``report.json``, which lists them.
-    Nothing is written before all is computed; the same records give the same bytes. ``items`` defaults to the paper's.
-    ``theory`` is a folder that ``gatedrnn theory`` made; by default one at, below or beside that of the runs.
+    Nothing is written before all is computed; the same records give the same bytes. ``items`` defaults to the paper's
+    and our own. ``theory`` is a folder that ``gatedrnn theory`` made; by default one at, below or beside that of the
+    runs.
 
     Raises ValueError if there is nothing to report, OSError if ``out`` cannot be written to or holds something else.
     """
     folder.check(out)
     if not runs.is_dir():
         raise ValueError(f"no runs to report: {runs} is not a folder")
-    items = paper_items() if items is None else items
+    items = [*paper_items(), *own_items()] if items is None else items
     found, warnings = load(runs, measures_of(items))
     if not found and warnings:
         raise ValueError(f"no readable run in {runs}: {warnings[0]}")

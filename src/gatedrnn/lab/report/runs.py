@@ -17,13 +17,14 @@ from gatedrnn.lab.report.text import clean
 
 
 class Slot(NamedTuple):
-    """Which run of a grid this is: of which task, model and seed, at which budget."""
+    """Which run of a grid this is: of which task, model and seed, at which budget, and in which setting of a search."""
 
     grid: str
     budget: str
     task: str
     model: str
     seed: int
+    setting: str = ""
 
 
 @dataclass(frozen=True)
@@ -191,7 +192,7 @@ def _slot(options: Mapping[str, Any], said: list[str]) -> Slot | None:
     if declared is None:
         return None
     task, seed = options["task"]["name"], options["training"]["seed"]
-    declared = {"task": task, **declared}
+    declared = {"task": task, "setting": "", **declared}
     if lacking := fields.missing(declared, Slot._fields):
         said.append(f"{OPTIONS_FILE}: declared has no {', '.join(lacking)}; left out")
     elif (declared["task"], declared["seed"]) != (task, seed):

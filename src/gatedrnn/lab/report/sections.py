@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gatedrnn.lab.analysis import finite
 from gatedrnn.lab.experiments import View
-from gatedrnn.lab.report import tables, text, theory, verdicts
+from gatedrnn.lab.report import lengths, tables, text, theory, verdicts
 from gatedrnn.lab.report.charts import learning_curves, time_scale_charts
 from gatedrnn.lab.report.comparisons import BUDGET_NAMES, compare, papers_values, sentences
 from gatedrnn.lab.report.document import Chart, Document, Section, Table
@@ -30,14 +30,18 @@ def document(
     looks = Looks(models | {found.model for task in others.values() for found in task})
     of_paper = []
     for item in items:
+        if item.own:
+            continue
         if item.theory and found_theory is not None:
             of_paper.append(_theory(item, found_theory, said))
         else:
-            of_paper.append(_item(item, groups[item.label], looks))
+            of_paper.append(_item(item, runs, groups[item.label], looks))
     trained = {item.label for item in items if not item.theory}
     run = [section for section in of_paper if section.verdict != verdicts.NOT_RUN]
     # What was run comes first; what was not is long, and nobody should have to scroll past it.
     sections = [section for section in run if section.label in trained]
+    own = [item for item in items if item.own and any(groups[item.label].get(name) for name in verdicts.COUNTED)]
+    sections += [_item(item, runs, groups[item.label], looks) for item in own]
     sections += [_other(i, task, found, items, looks) for i, (task, found) in enumerate(others.items(), start=1)]
     sections += [section for section in run if section.label not in trained]
     sections += [section for section in of_paper if section.verdict == verdicts.NOT_RUN]
@@ -77,7 +81,8 @@ def _undeclared(runs: Sequence[LabRun], items: Sequence[Item]) -> list[str]:
     ]
 
 
-def _item(item: Item, groups: Mapping[str, Sequence[Group]], looks: Looks) -> Section:
+def _item(item: Item, runs: Sequence[LabRun], groups: Mapping[str, Sequence[Group]], looks: Looks) -> Section:
+    members = item.members(runs)
     best = next((budget for budget in item.declared if groups.get(budget)), None)
     said: list[str] = []
     compared: list[Table] = []
@@ -89,19 +94,22 @@ def _item(item: Item, groups: Mapping[str, Sequence[Group]], looks: Looks) -> Se
         found = groups.get(budget) or []
         if not found:
             continue
-        whole = item.is_complete(budget, (run for members in found for run in members.runs))
+        whole = item.is_complete(budget, (run for _, run in members[budget]))
         checked = compare(item, budget, whole, found)
         compared += checked.tables
-        said.append(_found(item, budget, found))
+        said.append(_found(item, budget, [run for _, run in members[budget]]))
+        searched = tables.search(members[budget], [run for one in found for run in one.runs])
+        shown += [] if searched is None else [searched]
         for task in item.tasks:
-            part = [members for whole_group in found if (members := whole_group.of_task(task)) is not None]
+            part = [one for whole_group in found if (one := whole_group.of_task(task)) is not None]
             if part:
                 shown += _tables_of(item, budget, task, part)
                 charts += _charts_of(item, budget, task, part, looks)
         if budget == best:
             complete, parts = whole, checked.parts
-    verdict = verdicts.of_item(best, complete, parts)
-    head = [item.setting] if item.setting else []
+    verdict = "" if item.own else verdicts.of_item(best, complete, parts)
+    head = ["Not in the paper: an experiment of our own."] if item.own else []
+    head += [item.setting] if item.setting else []
     if verdict == verdicts.NOT_RUN:
         if item.expected:
             head.append(f"The paper: {'; '.join(item.expected)}.")
@@ -145,23 +153,23 @@ def _anchor(item: Item) -> str:
 def _why_not(item: Item, best: str | None) -> str:
     if item.theory:
         return "Not run here. It needs no training: gatedrnn theory --out DIR draws it, and --theory DIR shows it here."
-    if item.pending:
-        return f"Not run: {item.pending}."
     if best is not None:
         return f"Not run: there are {best} runs, which only show that the machinery works."
     return f"Not run: gatedrnn sweep {item.label} makes its runs."
 
 
-def _found(item: Item, budget: str, groups: Sequence[Group]) -> str:
-    here = sum(len(found.runs) for found in groups)
-    ended = sum(run.complete for found in groups for run in found.runs)
+def _found(item: Item, budget: str, runs: Sequence[LabRun]) -> str:
+    here, ended = len(runs), sum(run.complete for run in runs)
     note = f" ({item.notes[budget]})" if budget in item.notes else ""
     return f"Runs at {budget} budget{note}: {here} of {len(item.declared[budget])} found, {ended} of them ended."
 
 
 def _tables_of(item: Item, budget: str, task: str, groups: Sequence[Group]) -> list[Table]:
-    name = BUDGET_NAMES[budget]
+    name = _budget_name(item, budget)
     prefix = f"{name[0].upper()}{name[1:]}. " + (f"Task {task}. " if len(item.tasks) > 1 else "")
+    if item.view == "length":
+        table = lengths.table(groups, item.threshold)
+        return [replace(table, caption=prefix + table.caption)]
     return _tables(groups, item.threshold, item.view, prefix)
 
 
@@ -182,7 +190,9 @@ def _tables(groups: Sequence[Group], threshold: float | None, view: View | None,
 def _charts_of(item: Item, budget: str, task: str, groups: Sequence[Group], looks: Looks) -> list[Chart]:
     several = len(item.tasks) > 1
     stem = f"{item.label.replace(':', '_')}_{budget}" + (f"_{task}" if several else "")
-    title = f"{item.title}{f', {task}' if several else ''} ({BUDGET_NAMES[budget]})"
+    title = f"{item.title}{f', {task}' if several else ''} ({_budget_name(item, budget)})"
+    if item.view == "length":
+        return _charts_over_lengths(stem, title, groups, looks, item.threshold)
     scales = time_scale_charts(f"{stem}_time_scales", f"Time scales: {title}", groups, looks)
     measure = groups[0].measure
     if item.view == "time_scales":
@@ -190,7 +200,25 @@ def _charts_of(item: Item, budget: str, task: str, groups: Sequence[Group], look
     against = "seconds" if item.view in ("seconds", "loss") else "updates"
     drawn, threshold = (LOSS, None) if item.view == "loss" else (measure, item.threshold)
     curves = learning_curves(stem, title, groups, drawn, looks, threshold, against)
+    if item.view is None and not several:
+        return [curves, learning_curves(f"{stem}_loss", f"Loss: {title}", groups, LOSS, looks)]
     return [curves, *scales] if item.view == "updates" else [curves]
+
+
+def _charts_over_lengths(
+    stem: str, title: str, groups: Sequence[Group], looks: Looks, threshold: float | None
+) -> list[Chart]:
+    """The metric against the length, then the curves of each length."""
+    curves = [
+        learning_curves(f"{stem}_{length}", f"T={length}: {title}", part, part[0].measure, looks, threshold)
+        for length, part in lengths.by_length(groups).items()
+    ]
+    return [lengths.chart(stem, title, groups, looks, threshold), *curves]
+
+
+def _budget_name(item: Item, budget: str) -> str:
+    """What a budget is called; an experiment of our own has no other setting than its own."""
+    return f"{'full' if budget == 'paper' else budget} budget" if item.own else BUDGET_NAMES[budget]
 
 
 def _other(number: int, task: str, groups: Sequence[Group], items: Sequence[Item], looks: Looks) -> Section:

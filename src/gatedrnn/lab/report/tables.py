@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from gatedrnn.lab.analysis import finite, mean_of, paired, time_scale_layers
@@ -10,7 +10,7 @@ from gatedrnn.lab.analysis.bootstrap import Estimate, perplexities, ratios
 from gatedrnn.lab.report import text
 from gatedrnn.lab.report.document import Table
 from gatedrnn.lab.report.groups import Group, clocks_of, describe
-from gatedrnn.lab.report.runs import LabRun
+from gatedrnn.lab.report.runs import LabRun, Slot
 
 
 def results(groups: Sequence[Group], threshold: float | None) -> Table:
@@ -69,6 +69,17 @@ def parts(groups: Sequence[Group], baseline: str = "sigmoid") -> Table | None:
         "ratio the same blocks: what another text could change, not another seed."
     )
     return Table(caption, header, rows, models=0) if rows else None
+
+
+def search(members: Sequence[tuple[Slot, LabRun]], chosen: Collection[LabRun]) -> Table | None:
+    """Every setting of a search, with the one that counts; None where nothing was searched."""
+    rows = [
+        (slot.model, slot.setting, str(slot.seed), _value(run, "best"), run.ended, "counts" if run in chosen else "—")
+        for slot, run in sorted(members, key=lambda member: (*member[0][3:5], member[1].name))
+        if slot.setting
+    ]
+    header = ("model", "setting", "seed", "best on validation data", "how the run ended", "what counts")
+    return Table("The search. What is best on validation data counts.", header, rows, models=0) if rows else None
 
 
 def firsts(groups: Sequence[Group], threshold: float, favourite: str = "fast") -> Table | None:

@@ -8,7 +8,9 @@ from gatedrnn.lab.tasks.classification import class_loss, class_measures
 from gatedrnn.lab.tasks.copy import Copy
 from gatedrnn.lab.tasks.images import PermutedMNIST, PixelTask, SequentialCIFAR, SequentialMNIST
 from gatedrnn.lab.tasks.language import LanguageTask, OwnText, PennTreebank, WikiText2
+from gatedrnn.lab.tasks.speech import Speech
 from gatedrnn.lab.tasks.streams import Batch, Drawn, Epochs, Fresh, Samples, Split, Stream
+from gatedrnn.lab.tasks.tones import Tones
 
 #: The tasks by name.
 TASKS: dict[str, type[Task]] = {
@@ -17,6 +19,7 @@ TASKS: dict[str, type[Task]] = {
         *(Adding, Copy),
         *(SequentialMNIST, PermutedMNIST, SequentialCIFAR),
         *(PennTreebank, WikiText2, OwnText),
+        *(Speech, Tones),
     )
 }
 
@@ -37,9 +40,11 @@ __all__ = [
     "Samples",
     "SequentialCIFAR",
     "SequentialMNIST",
+    "Speech",
     "Split",
     "Stream",
     "Task",
+    "Tones",
     "WikiText2",
     "class_loss",
     "class_measures",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -64,6 +64,14 @@ class Task(ABC):
     @abstractmethod
     def check(self) -> None:
         """Raise ValueError that begins with the option's name and says what is allowed. Data is not opened."""
+
+    def open(self, say: Callable[[str], None]) -> None:  # noqa: B027 - most tasks have nothing to open
+        """Open its data now; ``say`` is told how far it is where that takes long."""
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is to be noted in the record about its data."""
+        return ()
 
     @abstractmethod
     def stream(self, batch_size: int, seed: int) -> Stream:

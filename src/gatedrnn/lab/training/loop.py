@@ -57,6 +57,7 @@ def train(
     if record is not None:
         return record
     check_memory(run)
+    run.task.open(lambda text: progress(Status(0, run.training.updates or 0, None, None, None, None, note=text)))
     with _globals_restored():
         network = _network(run)
         # Whether the engine can serve, and the data is there and fits, shows before anything is written.
@@ -75,7 +76,7 @@ def _train(run: Run, claim: Claim, network: Network, evaluation: Evaluation, pro
     state = State(run, claim, network, stream, pace)
 
     # Continue where a checkpoint is.
-    notes = [*claim.notes, *(state.restore() if claim.begun else [])]
+    notes = [*claim.notes, *(state.restore() if claim.begun else task.remarks)]
     if elsewhere := write_environment(claim.out, environment(_engine(run, network))):
         notes.append(elsewhere)
     counts = state.counts

@@ -89,7 +89,7 @@ class Training:
     evaluate_every: int | None = None
     """Updates from one evaluation to the next, or epochs if the length is in epochs. (default: 50; in epochs: 1)"""
     evaluation_size: int | None = None
-    """adding, copy: sequences in the evaluation set, which is the same for every run. (default: 1000)"""
+    """adding, copy, tones: sequences in the evaluation set, which is the same for every run. (default: 1000)"""
     target: float | None = None
     """Stop at the first evaluation whose validation metric is at least as good as this. (default: no target)"""
     stop_patience: int | None = added(None, neutral=None)

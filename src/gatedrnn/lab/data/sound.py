@@ -1,0 +1,61 @@
+"""One recording of a word: what a clip must be, and what is wrong with one that is not."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+import wave
+from pathlib import Path
+
+import numpy as np
+
+RATE = 16_000  # samples a second
+SAMPLES = 16_000  # of a clip
+_WIDTH = 2  # bytes of a sample
+_MOST_SPEAKERS = 2**27 - 1
+
+
+class UnusableError(Exception):
+    """A clip that cannot be used; the text says why in words that fit many of them."""
+
+
+def read_clip(path: Path) -> np.ndarray:
+    """The samples of a WAV file, (SAMPLES,) of int16. Raises UnusableError for anything else."""
+    try:
+        with open(path, "rb") as stream, wave.open(stream) as clip:
+            facts = clip.getnchannels(), clip.getsampwidth(), clip.getframerate(), clip.getnframes()
+            for found, expected, fault in zip(facts, (1, _WIDTH, RATE, SAMPLES), _FAULTS, strict=True):
+                if found != expected:
+                    raise UnusableError(fault)
+            content = clip.readframes(SAMPLES)
+    except OSError as wrong:
+        raise UnusableError(f"cannot be read ({wrong.strerror or wrong})") from wrong
+    except (wave.Error, EOFError, struct.error, RuntimeError) as wrong:  # what wave makes of damaged headers
+        raise UnusableError("not a WAV file of plain samples") from wrong
+    if len(content) != SAMPLES * _WIDTH:
+        raise UnusableError("broken off")
+    samples = np.frombuffer(content, "<i2").astype(np.int16)
+    if (samples == samples[0]).all():
+        raise UnusableError("silent")
+    return samples
+
+
+# In the order in which they are looked at.
+_FAULTS = (
+    "of more than one channel",
+    "not of 16 bits a sample",
+    f"not of {RATE:,} samples a second",
+    f"not of {SAMPLES:,} samples",
+)
+
+
+def speaker_of(path: str) -> str:
+    """Who speaks in a clip, by its name: word/speaker_nohash_0.wav."""
+    return path.rpartition("/")[2].partition("_nohash_")[0]
+
+
+def official_split(speaker: str) -> str:
+    """training, validation or testing: the split of Speech Commands is a function of the speaker."""
+    number = int(hashlib.sha1(speaker.encode(), usedforsecurity=False).hexdigest(), 16) % (_MOST_SPEAKERS + 1)
+    percent = number * (100.0 / _MOST_SPEAKERS)
+    return "validation" if percent < 10 else "testing" if percent < 20 else "training"
