@@ -39,23 +39,37 @@ template <class Real> struct CellKernel {
   bool direct;  // whether dh reaches h_previous directly
 };
 
-template <class Real> CellKernel<Real> lstm_kernel(int64_t gate);
-template <class Real> CellKernel<Real> lstm_tied_kernel(int64_t gate);
-template <class Real> CellKernel<Real> gru_kernel(int64_t gate);
-template <class Real> CellKernel<Real> janet_kernel(int64_t gate);
-
-// The kernel of a cell (a template over the gate with members `forward` and `backward`) for a gate by number.
-template <class Real, template <class, class> class Cell> CellKernel<Real> kernel_for_gate(int64_t gate) {
+// The kernel of a cell (a template over the gate with members `forward`, `backward` and `direct`) for a gate.
+template <class Real, template <class, class> class Cell> CellKernel<Real> kernel_for_gate(GatedrnnGate gate) {
   switch (gate) {
-    case GATEDRNN_SIGMOID: return {Cell<Real, Sigmoid>::forward, Cell<Real, Sigmoid>::backward, Cell<Real, Sigmoid>::direct};
-    case GATEDRNN_SOFTSIGN: return {Cell<Real, Softsign>::forward, Cell<Real, Softsign>::backward, Cell<Real, Softsign>::direct};
-    case GATEDRNN_FAST: return {Cell<Real, Fast>::forward, Cell<Real, Fast>::backward, Cell<Real, Fast>::direct};
-    case GATEDRNN_ITERATED_FAST:
-      return {Cell<Real, IteratedFast>::forward, Cell<Real, IteratedFast>::backward, Cell<Real, IteratedFast>::direct};
-    case GATEDRNN_POLYNOMIAL:
-      return {Cell<Real, Polynomial>::forward, Cell<Real, Polynomial>::backward, Cell<Real, Polynomial>::direct};
-    default: return {Cell<Real, Refine>::forward, Cell<Real, Refine>::backward, Cell<Real, Refine>::direct};
+#define GATEDRNN_CASE(NAME, text, Gate, ...) \
+  case GATEDRNN_##NAME:                      \
+    return {Cell<Real, Gate>::forward, Cell<Real, Gate>::backward, Cell<Real, Gate>::direct};
+    GATEDRNN_GATES(GATEDRNN_CASE)
+#undef GATEDRNN_CASE
+    case GATEDRNN_GATE_COUNT: break;
   }
+  __builtin_trap();  // numbers are checked where they enter the library
+}
+
+// Defines the kernels of a cell in its own file.
+#define GATEDRNN_DEFINE_CELL(name, Cell)                                                                              \
+  template <> CellKernel<float> name##_kernel(GatedrnnGate gate) { return kernel_for_gate<float, Cell>(gate); } \
+  template <> CellKernel<double> name##_kernel(GatedrnnGate gate) { return kernel_for_gate<double, Cell>(gate); }
+
+#define GATEDRNN_DECLARE(NAME, name, ...) template <class Real> CellKernel<Real> name##_kernel(GatedrnnGate gate);
+GATEDRNN_CELLS(GATEDRNN_DECLARE)
+#undef GATEDRNN_DECLARE
+
+template <class Real> CellKernel<Real> kernel_of(GatedrnnCell cell, GatedrnnGate gate) {
+  switch (cell) {
+#define GATEDRNN_CASE(NAME, name, ...) \
+  case GATEDRNN_##NAME: return name##_kernel<Real>(gate);
+    GATEDRNN_CELLS(GATEDRNN_CASE)
+#undef GATEDRNN_CASE
+    case GATEDRNN_CELL_COUNT: break;
+  }
+  __builtin_trap();
 }
 
 // A step is made in several short passes over the panel, which stays in the first cache. In one pass with all functions

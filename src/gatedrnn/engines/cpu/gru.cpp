@@ -37,8 +37,7 @@ template <class Real, class Gate> struct Gru {
   }
 };
 
-template <> CellKernel<float> gru_kernel(int64_t gate) { return kernel_for_gate<float, Gru>(gate); }
-template <> CellKernel<double> gru_kernel(int64_t gate) { return kernel_for_gate<double, Gru>(gate); }
+GATEDRNN_DEFINE_CELL(gru, Gru)
 
 }  // namespace GATEDRNN_ISA
 }  // namespace gatedrnn

@@ -41,8 +41,7 @@ template <class Real, class Gate> struct Janet {
   }
 };
 
-template <> CellKernel<float> janet_kernel(int64_t gate) { return kernel_for_gate<float, Janet>(gate); }
-template <> CellKernel<double> janet_kernel(int64_t gate) { return kernel_for_gate<double, Janet>(gate); }
+GATEDRNN_DEFINE_CELL(janet, Janet)
 
 }  // namespace GATEDRNN_ISA
 }  // namespace gatedrnn

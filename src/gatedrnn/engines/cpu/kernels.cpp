@@ -25,26 +25,33 @@ void sweep(const GateParameters<Real>& parameters, int64_t n, const Real* z, con
   }
 }
 
+template <class Real> decltype(&sweep<Real, Sigmoid>) sweep_of(GatedrnnGate gate) {
+  switch (gate) {
+#define GATEDRNN_CASE(NAME, text, Gate, ...) \
+  case GATEDRNN_##NAME: return sweep<Real, Gate>;
+    GATEDRNN_GATES(GATEDRNN_CASE)
+#undef GATEDRNN_CASE
+    case GATEDRNN_GATE_COUNT: break;
+  }
+  __builtin_trap();
+}
+
 template <class Real>
-void gate_of(int64_t gate, int64_t count, const double* coefficients, int64_t n, const void* z, const void* aux, void* value,
+void gate_of(GatedrnnGate gate, int64_t count, const double* coefficients, int64_t n, const void* z, const void* aux, void* value,
              void* complement, void* slope, void* slope_aux) {
   constexpr int64_t most = 64;  // checked by the caller
   Real own[most];
   for (int64_t k = 0; k < count; ++k) own[k] = Real(coefficients[k]);
   GateParameters<Real> parameters{own, count};
-  auto run = gate == GATEDRNN_SIGMOID         ? sweep<Real, Sigmoid>
-             : gate == GATEDRNN_SOFTSIGN      ? sweep<Real, Softsign>
-             : gate == GATEDRNN_FAST          ? sweep<Real, Fast>
-             : gate == GATEDRNN_ITERATED_FAST ? sweep<Real, IteratedFast>
-             : gate == GATEDRNN_POLYNOMIAL    ? sweep<Real, Polynomial>
-                                              : sweep<Real, Refine>;
+  auto run = sweep_of<Real>(gate);
   run(parameters, n, static_cast<const Real*>(z), static_cast<const Real*>(aux), static_cast<Real*>(value),
       static_cast<Real*>(complement), static_cast<Real*>(slope), static_cast<Real*>(slope_aux));
 }
 
 void gate(int64_t dtype, int64_t gate, int64_t count, const double* coefficients, int64_t n, const void* z, const void* aux, void* value,
           void* complement, void* slope, void* slope_aux) {
-  (dtype == GATEDRNN_FLOAT32 ? gate_of<float> : gate_of<double>)(gate, count, coefficients, n, z, aux, value, complement, slope, slope_aux);
+  (dtype == GATEDRNN_FLOAT32 ? gate_of<float> : gate_of<double>)(GatedrnnGate(gate), count, coefficients, n, z, aux, value, complement, slope,
+                                                                   slope_aux);
 }
 
 int64_t panel_width(int64_t dtype) { return dtype == GATEDRNN_FLOAT32 ? Tile<float>::width : Tile<double>::width; }

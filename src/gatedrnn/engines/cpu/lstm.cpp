@@ -81,10 +81,8 @@ template <class Real, class Gate> struct Tied {
   }
 };
 
-template <> CellKernel<float> lstm_kernel(int64_t gate) { return kernel_for_gate<float, Untied>(gate); }
-template <> CellKernel<double> lstm_kernel(int64_t gate) { return kernel_for_gate<double, Untied>(gate); }
-template <> CellKernel<float> lstm_tied_kernel(int64_t gate) { return kernel_for_gate<float, Tied>(gate); }
-template <> CellKernel<double> lstm_tied_kernel(int64_t gate) { return kernel_for_gate<double, Tied>(gate); }
+GATEDRNN_DEFINE_CELL(lstm, Untied)
+GATEDRNN_DEFINE_CELL(lstm_tied, Tied)
 
 }  // namespace GATEDRNN_ISA
 }  // namespace gatedrnn

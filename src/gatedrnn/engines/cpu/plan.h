@@ -7,12 +7,11 @@ namespace gatedrnn {
 
 constexpr int most_blocks = 5;
 
-// A block is one pre-activation of all hidden units. `input` and `hidden` are its row blocks in weight_ih and
-// weight_hh, or -1 where it has no such part; `aux` takes them from the auxiliary weights. Blocks without a
+// Where a block (facts.h) comes from: its row blocks in two of the scan's weights and biases, or -1. Blocks without a
 // hidden part come first and blocks without an input part last, so both kinds are contiguous ranges.
 struct BlockSource {
   int input, hidden;
-  bool aux;
+  GatedrnnWeight weight_ih, weight_hh, bias_ih, bias_hh;
 };
 
 struct CellLayout {

@@ -69,6 +69,7 @@ template <class Real> struct Task {
   int64_t kept_row() const { return kept_blocks * hidden_panels * width; }
   const Real* typed(const void* p) const { return static_cast<const Real*>(p); }
   Real* typed(void* p) const { return static_cast<Real*>(p); }
+  const Real* weight(GatedrnnWeight place) const { return typed(scan.weights[place]); }
   int64_t time(const Slice& slice, int64_t row, int64_t step) const {
     return scan.reverse ? slice.length[row] - 1 - step : step;
   }
@@ -129,14 +130,11 @@ Task<Real>::Task(const Call& call, bool backward) : scan(*call.scan), plan(*call
   hidden_panels = divide_up(scan.hidden, width);
   recurrent_panels = divide_up(scan.recurrent, width);
   input_panels = divide_up(scan.inputs, width);
-  projected = scan.weight_hr != nullptr;
+  projected = scan.weights[GATEDRNN_WEIGHT_HR] != nullptr;
   fused = scan.inputs <= few_inputs;
   input_row = fused ? scan.inputs : divide_up(scan.inputs, input_depth) * input_depth;
   kept_blocks = layout.blocks + (layout.memory ? 1 : 0);
-  cell = scan.cell == GATEDRNN_LSTM        ? lstm_kernel<Real>(scan.gate)
-         : scan.cell == GATEDRNN_LSTM_TIED ? lstm_tied_kernel<Real>(scan.gate)
-         : scan.cell == GATEDRNN_GRU       ? gru_kernel<Real>(scan.gate)
-                                           : janet_kernel<Real>(scan.gate);
+  cell = kernel_of<Real>(GatedrnnCell(scan.cell), GatedrnnGate(scan.gate));
   Arena arena(call.space);
   int64_t H = hidden_panels * width, R = recurrent_panels * width;
   bool forward = !backward || scan.segment;
