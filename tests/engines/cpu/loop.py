@@ -12,6 +12,8 @@ from gatedrnn.engines.cpu import library, ops
 from gatedrnn.engines.cpu.kernel import Kernel
 from gatedrnn.engines.operator import Options
 
+#: α(z) = z + z³/3, for the gate that is a program.
+CUBIC = "mul,0,0;mul,1,0;div,2,#4008000000000000;add,0,3;add,1,#3ff0000000000000;=,4,5"
 CELLS, GATES = tuple(library.FACTS.cells), tuple(library.FACTS.gates)
 WEIGHTS = library.FACTS.weights
 
@@ -76,7 +78,8 @@ class Case:
     def kernel(self, t: dict[str, Tensor | None]) -> Kernel:
         """The kernel for the weights that are there."""
         names = tuple(name for name in WEIGHTS if t[name] is not None)
-        return Kernel(self.cell, self.gate, names, tuple(self.coefficients), self.beta)
+        program = CUBIC if self.gate == "program" else ""
+        return Kernel(self.cell, self.gate, names, tuple(self.coefficients), self.beta, program)
 
     def with_dtype(self, dtype: torch.dtype) -> Case:
         return replace(self, dtype=dtype)
@@ -89,6 +92,8 @@ def alpha(gate: str, z: Tensor, coefficients: list[float]) -> Tensor:
         return z.sinh()
     if gate == "iterated_fast":
         return z.sinh().sinh()
+    if gate == "program":
+        return z + z**3 / 3
     if gate == "polynomial":
         return z + sum(c * z ** (2 * k + 3) for k, c in enumerate(coefficients))
     return z

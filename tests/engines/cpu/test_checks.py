@@ -325,10 +325,16 @@ def test_the_rest_of_the_c_interface() -> None:
     assert lib.gatedrnn_panel_width(7) == 0 and lib.gatedrnn_take(-1) is None
     z = (ctypes.c_double * 4)()
     pointer = ctypes.addressof(z)
-    assert lib.gatedrnn_gate(1, 0, 0, None, 4, pointer, None, pointer, pointer, pointer, None) == 0
-    assert lib.gatedrnn_gate(1, 0, 0, None, -4, pointer, None, pointer, pointer, pointer, None) == 1
-    assert lib.gatedrnn_gate(1, 0, 0, None, 4, None, None, pointer, pointer, pointer, None) == 1
+    assert lib.gatedrnn_gate(1, 0, 0, None, None, 4, pointer, None, pointer, pointer, pointer, None) == 0
+    assert lib.gatedrnn_gate(1, 0, 0, None, None, -4, pointer, None, pointer, pointer, pointer, None) == 1
+    assert lib.gatedrnn_gate(1, 0, 0, None, None, 4, None, None, pointer, pointer, pointer, None) == 1
     assert (
-        lib.gatedrnn_gate(1, GATES.index("polynomial"), 1, None, 4, pointer, None, pointer, pointer, pointer, None) == 1
+        lib.gatedrnn_gate(
+            1, GATES.index("polynomial"), 1, None, None, 4, pointer, None, pointer, pointer, pointer, None
+        )
+        == 1
     )
-    assert lib.gatedrnn_gate(1, GATES.index("refine"), 0, None, 4, pointer, None, pointer, pointer, pointer, None) == 1
+    assert (
+        lib.gatedrnn_gate(1, GATES.index("refine"), 0, None, None, 4, pointer, None, pointer, pointer, pointer, None)
+        == 1
+    )

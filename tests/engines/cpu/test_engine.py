@@ -151,6 +151,11 @@ class Mine(gates.SigmoidOf):
         return torch.ones_like(z)
 
 
+class Other(Mine):
+    def alpha(self, z: Tensor) -> Tensor:
+        return torch.erf(z)
+
+
 class Special(torch.Tensor):
     pass
 
@@ -159,7 +164,8 @@ class Special(torch.Tensor):
 def test_refusals() -> None:
     scan = make(cells.LSTM(), gates.Fast(), torch.float32)
     assert ENGINE.refuses(scan) is None
-    assert "Mine()" in (ENGINE.refuses(replace(scan, gate=Mine())) or "")
+    assert ENGINE.refuses(replace(scan, gate=Mine())) is None
+    assert "Other()" in (ENGINE.refuses(replace(scan, gate=Other())) or "")
     assert "Special" in (ENGINE.refuses(replace(scan, input=scan.input.detach().as_subclass(Special))) or "")
     assert "meta" in (ENGINE.refuses(replace(scan, input=scan.input.to("meta"))) or "")
     assert "int64" in (ENGINE.refuses(replace(scan, input=scan.input.long())) or "")

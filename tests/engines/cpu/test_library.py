@@ -14,6 +14,7 @@ import pytest
 from gatedrnn import gates
 from gatedrnn.engines.cpu import library
 from gatedrnn.engines.cpu.kernel import Kernel
+from gatedrnn.gates.program import OPERATIONS
 from tests.engines.cpu.conftest import ISAS, run_python
 
 KNOWN = ("baseline", "avx2", "avx512")
@@ -30,6 +31,7 @@ import torch, gatedrnn
 from gatedrnn import gates
 from gatedrnn.engines.cpu import library
 from gatedrnn.engines.cpu.kernel import Kernel
+from gatedrnn.gates.program import OPERATIONS
 warnings.simplefilter("error")
 x = torch.randn(4, 1, 2)
 gatedrnn.LSTM(2, 3, engine="reference")(x)
@@ -70,6 +72,7 @@ from pathlib import Path
 from gatedrnn import gates
 from gatedrnn.engines.cpu import library
 from gatedrnn.engines.cpu.kernel import Kernel
+from gatedrnn.gates.program import OPERATIONS
 for file in sys.argv[1:]:
     try:
         library._load(Path(file), "Advice")
@@ -123,7 +126,7 @@ def test_files_that_are_no_library(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler to make other libraries")
 def test_foreign_older_and_incomplete_libraries(tmp_path: Path) -> None:
     names = ("forward", "backward", "gate", "error", "isa", "select_isa", "panel_width", "kept_row", "facts")
-    names += ("borrow_threads", "take", "give", "release")
+    names += ("borrow_threads", "take", "give", "release", "program")
     functions = "".join(f"void gatedrnn_{name}(void) {{}}" for name in names)
     functions += "long long gatedrnn_scan_size(void) { return 8; }"
     sources = {
@@ -177,7 +180,8 @@ except RuntimeError as error:
 def test_facts_are_those_of_the_cells_and_gates() -> None:
     """What the library says of itself is what the package says: names, row blocks, states, pre-activations."""
     facts = library.FACTS
-    assert facts.gates == {name: kind.preactivations for name, kind in gates.GATES.items()}
+    assert facts.gates == {**{name: kind.preactivations for name, kind in gates.GATES.items()}, "program": 1}
+    assert set(facts.operations) == set(OPERATIONS)
     for name, said in facts.cells.items():
         cell = Kernel(name, "sigmoid", ()).made_cell()
         assert said.rows == cell.row_blocks()

@@ -25,6 +25,7 @@ struct GatedrnnScan {
   int64_t coefficient_count;
   const double* coefficients;  // of the polynomial gate
   double odds;                 // e^-beta of JANET
+  const char* program;         // of a gate of one's own: see program.cpp
   int64_t input_strides[3];        // time, row, feature
   int64_t grad_output_strides[2];  // time, row; features are contiguous
   int64_t grad_cells_strides[2];
@@ -54,8 +55,10 @@ struct GatedrnnScan {
 GATEDRNN_API int gatedrnn_forward(const struct GatedrnnScan* scan);
 GATEDRNN_API int gatedrnn_backward(const struct GatedrnnScan* scan);
 // Value, complement and derivatives of a gate over n pre-activations (aux and slope_aux: refine only, else null).
-GATEDRNN_API int gatedrnn_gate(int64_t dtype, int64_t gate, int64_t coefficient_count, const double* coefficients, int64_t n,
-                  const void* z, const void* aux, void* value, void* complement, void* slope, void* slope_aux);
+GATEDRNN_API int gatedrnn_gate(int64_t dtype, int64_t gate, int64_t coefficient_count, const double* coefficients,
+                  const char* program, int64_t n, const void* z, const void* aux, void* value, void* complement, void* slope, void* slope_aux);
+// s = alpha(z) and alpha'(z) of a gate program.
+GATEDRNN_API int gatedrnn_program(int64_t dtype, const char* program, int64_t n, const void* z, void* alpha, void* slope);
 GATEDRNN_API const char* gatedrnn_error(void);
 // The instruction set in use: "baseline", "avx2" or "avx512"; null with an error if the one forced by
 // GATEDRNN_CPU_ISA is unknown or absent.
@@ -72,7 +75,7 @@ GATEDRNN_API void gatedrnn_give(void* buffer);
 GATEDRNN_API int64_t gatedrnn_release(void);  // frees what waits; returns how many bytes that was
 GATEDRNN_API int64_t gatedrnn_abi(void);
 GATEDRNN_API int64_t gatedrnn_scan_size(void);  // bytes of GatedrnnScan
-// The lists of facts.h, a line each: "dtypes ...", "weights ...", "gate <name> <pre-activations>",
+// The lists of facts.h, a line each: "dtypes ...", "weights ...", "operations ...", "gate <name> <pre-activations>",
 // "cell <name> <row blocks> <states> <blocks>".
 GATEDRNN_API const char* gatedrnn_facts(void);
 

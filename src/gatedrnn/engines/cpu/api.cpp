@@ -8,12 +8,14 @@
 #include <initializer_list>
 #include <new>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "plan.h"
+#include "program_text.h"
 #include "pool.h"
 #include "threads.h"
 
@@ -136,8 +138,9 @@ struct OwnedPlan {
   std::vector<int64_t> rows, lengths;
 
   std::vector<Meeting> meetings;
+  std::optional<ParsedProgram> program;
 
-  OwnedPlan(const GatedrnnScan& scan, int64_t panel_width, bool teams) {
+  OwnedPlan(const GatedrnnScan& scan, int64_t panel_width, bool forward) {
     // More rows than this in a slice fall out of the cache between two uses; less work than this per thread
     // is done before a second thread has started.
     constexpr int64_t most_rows_of_slice = 64;
@@ -145,6 +148,11 @@ struct OwnedPlan {
     constexpr int64_t most_threads = 1024;  // OpenMP keeps the threads of a team on the stack of the caller
     const int64_t batch = scan.batch;
     plan.layout = layout_of(scan.cell, scan.gate);
+    plan.program = nullptr;
+    if (scan.gate == GATEDRNN_PROGRAM) {
+      program.emplace(scan.program, !forward);
+      plan.program = &program->program;
+    }
     const double work = 2.0 * double(scan.steps) * double(batch) * double(plan.layout.blocks) * double(scan.hidden) *
                         double(scan.recurrent + scan.inputs);
     const int64_t useful = std::max<int64_t>(1, int64_t(std::min(work / least_work, 1e6)));
@@ -188,7 +196,7 @@ struct OwnedPlan {
       slice.length = lengths.data() + slice.first;
     }
     plan.slice = slices.data();
-    plan.team = teams ? members_of_team(scan, panel_width, useful) : 1;
+    plan.team = forward ? members_of_team(scan, panel_width, useful) : 1;
     plan.threads *= plan.team;
     if (plan.team > 1) {
       meetings = std::vector<Meeting>(size_t(plan.slices));
@@ -329,8 +337,8 @@ int gatedrnn_backward(const GatedrnnScan* scan) {
   });
 }
 
-int gatedrnn_gate(int64_t dtype, int64_t gate, int64_t coefficient_count, const double* coefficients, int64_t n, const void* z,
-                  const void* aux, void* value, void* complement, void* slope, void* slope_aux) {
+int gatedrnn_gate(int64_t dtype, int64_t gate, int64_t coefficient_count, const double* coefficients, const char* program,
+                  int64_t n, const void* z, const void* aux, void* value, void* complement, void* slope, void* slope_aux) {
   return guarded([&] {
     const Kernels& kernels = current();
     check_kind(dtype, GATEDRNN_LSTM, gate);
@@ -338,9 +346,22 @@ int gatedrnn_gate(int64_t dtype, int64_t gate, int64_t coefficient_count, const 
     require(coefficient_count == 0 || coefficients, "the coefficients are missing.");
     require(n >= 0 && (n == 0 || (z && value && complement && slope)), "an array of the gate is missing.");
     require(!has_aux(gate) || (aux && slope_aux), "the gate takes two pre-activations.");
+    std::optional<ParsedProgram> parsed;
+    if (gate == GATEDRNN_PROGRAM) parsed.emplace(program, true);
+    const GateProgram* given = parsed ? &parsed->program : nullptr;
     run_phases(1, {[&](int64_t) {
-                 kernels.gate(dtype, gate, coefficient_count, coefficients, n, z, aux, value, complement, slope, slope_aux);
+                 kernels.gate(dtype, gate, coefficient_count, coefficients, n, z, aux, value, complement, slope, slope_aux, given);
                }});
+  });
+}
+
+int gatedrnn_program(int64_t dtype, const char* program, int64_t n, const void* z, void* alpha, void* slope) {
+  return guarded([&] {
+    const Kernels& kernels = current();
+    check_kind(dtype, GATEDRNN_LSTM, GATEDRNN_PROGRAM);
+    require(n >= 0 && (n == 0 || (z && alpha && slope)), "an array of the gate is missing.");
+    const ParsedProgram parsed(program, true);
+    run_phases(1, {[&](int64_t) { kernels.program(dtype, parsed.program, n, z, alpha, slope); }});
   });
 }
 
@@ -397,6 +418,8 @@ const char* gatedrnn_facts(void) {
     GATEDRNN_DTYPES(GATEDRNN_WORD)
     lines += "\nweights";
     GATEDRNN_WEIGHTS(GATEDRNN_WORD)
+    lines += "\noperations";
+    GATEDRNN_OPERATIONS(GATEDRNN_WORD)
 #undef GATEDRNN_WORD
     for (const GateFacts& gate : gate_facts) lines += "\ngate " + std::string(gate.name) + " " + std::to_string(gate.preactivations);
     for (const CellFacts& cell : cell_facts)

@@ -95,6 +95,7 @@ void backward_step(const Task<Real>& task, const Slice& slice, const Space<Real>
     panel.dh = (task.projected ? space.dm : space.dh) + p * stride;
     panel.dc = space.dc + (layout.memory ? p * stride : 0);
     panel.h = task.projected ? space.block_h + (p * total + at) * width : nullptr;
+    panel.scratch = space.scratch;
     panel.size = rows * width;
     task.cell.backward(panel, task.parameters);
     for (int block = 0; block < layout.blocks; ++block) clear_lanes(panel.da[block], rows, scan.hidden - p * width);

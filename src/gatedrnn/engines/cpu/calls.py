@@ -62,6 +62,7 @@ def _describe(
     scan.reverse, scan.threads = reverse, threads
     scan.segment = segment_length(scan.steps) if recompute else 0
     scan.odds = math.exp(-kernel.beta)
+    scan.program = kernel.program.encode() or None
     scan.input_strides[:] = (0, *input.stride())[-3:]
     scan.input = _address("input", input)
     alive: list[Any] = [input]

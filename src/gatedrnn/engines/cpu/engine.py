@@ -1,4 +1,4 @@
-"""The CPU engine: native kernels for LSTM, GRU and JANET with every built-in gate."""
+"""The CPU engine: native kernels, with every built-in gate and every gate whose formula can be traced."""
 
 from __future__ import annotations
 
@@ -27,8 +27,7 @@ class CPUEngine(Engine):
     name: ClassVar[str] = "cpu"
 
     def refuses(self, scan: Scan) -> str | None:
-        kernel = _kernel(scan)
-        return kernel if isinstance(kernel, str) else _refused_tensors(scan) or self.missing()
+        return _refused_tensors(scan) or _refused_kernel(*_kind(scan)) or self.missing()
 
     def missing(self) -> str | None:
         return library.reason_missing()
@@ -37,10 +36,13 @@ class CPUEngine(Engine):
         return library.wrong_setting()
 
     def describe(self, scan: Scan) -> str:
-        kernel, threads = _kernel(scan), torch.get_num_threads()
+        kernel, threads = kernel_of(*_kind(scan)), torch.get_num_threads()
         assert isinstance(kernel, Kernel)
+        gate = f"the {kernel.gate} gate"
+        if kernel.program:
+            gate = f"the gate {scan.gate!r} as a native program of {kernel.program.count(';')} instructions"
         return (
-            f"native {kernel.cell} kernel with the {kernel.gate} gate, "
+            f"native {kernel.cell} kernel with {gate}, "
             f"{library.instruction_set()}, {threads} thread{'s' if threads > 1 else ''}"
         )
 
@@ -52,7 +54,7 @@ class CPUEngine(Engine):
         keep = torch.is_grad_enabled() and any(t.requires_grad for t in _tensors(scan))
         lengths = None if scan.lengths is None else scan.lengths.to(torch.int64)
         memory = len(state) > 1
-        options = Options(_text(scan), scan.reverse, keep, scan.recompute, bool(scan.collect) and memory)
+        options = Options(_text(*_kind(scan)), scan.reverse, keep, scan.recompute, bool(scan.collect) and memory)
         arguments = (input, state, list(weights.values()), lengths, scan.batch_sizes)
         if watched() or not _plain(scan):
             results = ops.scan(*arguments, *options)
@@ -75,20 +77,23 @@ class CPUEngine(Engine):
         )
 
 
-def _kernel(scan: Scan) -> Kernel | str:
-    return kernel_of(scan.cell, scan.gate, tuple(scan.weights))
+def _kind(scan: Scan) -> tuple[Cell, Gate, tuple[str, ...], torch.dtype]:
+    dtype = torch.float64 if scan.input.dtype == torch.float64 else torch.float32
+    return scan.cell, scan.gate, tuple(scan.weights), dtype
 
 
-def _text_of(cell: Cell, gate: Gate, names: tuple[str, ...]) -> str:
-    return str(kernel_of(cell, gate, names))
+def _refused_kernel(cell: Cell, gate: Gate, names: tuple[str, ...], dtype: torch.dtype) -> str | None:
+    kernel = kernel_of(cell, gate, names, dtype)
+    return kernel if isinstance(kernel, str) else None
 
 
-# torch.compile calls it and does not trace it. torch.compiler.assume_constant_result would import the compiler.
-_text_of._dynamo_marked_constant = True  # type: ignore[attr-defined]
+def _text(cell: Cell, gate: Gate, names: tuple[str, ...], dtype: torch.dtype) -> str:
+    return str(kernel_of(cell, gate, names, dtype))
 
 
-def _text(scan: Scan) -> str:
-    return _text_of(scan.cell, scan.gate, tuple(scan.weights))
+# torch.compile calls these and does not trace them. torch.compiler.assume_constant_result would import the compiler.
+_refused_kernel._dynamo_marked_constant = True  # type: ignore[attr-defined]
+_text._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 def _to(dtype: torch.dtype, tensor: Tensor) -> Tensor:

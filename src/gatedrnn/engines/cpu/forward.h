@@ -120,6 +120,7 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
       panel.h_previous = h_previous + (task.projected ? 0 : p * stride);
       panel.c = space.c + (layout.memory ? p * stride : 0);
       panel.h = task.projected ? space.hidden + p * stride : h_next + p * stride;
+      panel.scratch = space.scratch;
       panel.size = rows * width;
       task.cell.forward(panel, task.parameters);
       clear_lanes(panel.h, rows, scan.hidden - p * width);

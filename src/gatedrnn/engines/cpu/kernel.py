@@ -6,8 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
+import torch
+
 from gatedrnn import cells, gates
 from gatedrnn.engines.cpu import library
+from gatedrnn.gates.program import Program, ProgramGate
 
 # A subclass may change the maths, so only the classes themselves have a name.
 _GATES: dict[type[gates.Gate], str] = {kind: name for name, kind in gates.GATES.items()}
@@ -31,6 +34,8 @@ class Kernel:
     coefficients: tuple[float, ...] = ()
     #: Of JANET.
     beta: float = 0.0
+    #: Of a gate of one's own.
+    program: str = ""
 
     def __str__(self) -> str:
         """Numbers in hexadecimal, so that nothing is lost."""
@@ -39,6 +44,8 @@ class Kernel:
             words.append(f"coefficients={','.join(c.hex() for c in self.coefficients)}")
         if self.beta:
             words.append(f"beta={self.beta.hex()}")
+        if self.program:
+            words.append(f"program={self.program}")
         return " ".join(words)
 
     @property
@@ -58,6 +65,8 @@ class Kernel:
         return cells.LSTM(tied=self.cell == "lstm_tied", proj_size=proj_size)
 
     def made_gate(self) -> gates.Gate:
+        if self.gate == "program":
+            return ProgramGate(self.program)
         if self.gate == "polynomial":
             return gates.Polynomial(self.coefficients)
         return gates.GATES[self.gate]()
@@ -67,19 +76,17 @@ class Kernel:
         return _shapes(self, inputs, hidden, recurrent)
 
 
-def kernel_of(cell: cells.Cell, gate: gates.Gate, weights: tuple[str, ...]) -> Kernel | str:
+def kernel_of(cell: cells.Cell, gate: gates.Gate, weights: tuple[str, ...], dtype: torch.dtype) -> Kernel | str:
     """The kernel for a cell and a gate, or why there is none."""
     if type(cell) not in _CELLS:
         return f"it has no kernel for the cell {cell!r}"
-    if type(gate) not in _GATES:
-        return f"it has no kernel for the gate {gate!r}"
-    return Kernel(
-        _CELLS[type(cell)](cell),
-        _GATES[type(gate)],
-        weights,
-        tuple(getattr(gate, "coefficients", ())),
-        float(getattr(cell, "beta", 0.0)),
-    )
+    name, beta = _CELLS[type(cell)](cell), float(getattr(cell, "beta", 0.0))
+    if type(gate) in _GATES:
+        return Kernel(name, _GATES[type(gate)], weights, tuple(getattr(gate, "coefficients", ())), beta)
+    program = gates.program_of(gate, dtype)
+    if isinstance(program, str):
+        return f"it has no kernel for the gate {gate!r}: {program}"
+    return Kernel(name, "program", weights, beta=beta, program=str(program))
 
 
 @lru_cache(maxsize=1024)
@@ -93,7 +100,10 @@ def parse(text: str) -> Kernel:
             tuple(words.pop("weights").split(",")),
             tuple(float.fromhex(c) for c in words.pop("coefficients", "").split(",") if c),
             float.fromhex(words.pop("beta", "0")),
+            words.pop("program", ""),
         )
+        if kernel.program:
+            Program.parse(kernel.program)
     except (KeyError, ValueError) as error:
         raise ValueError(f"{text!r} does not describe a kernel: {error}") from error
     facts = library.FACTS

@@ -29,7 +29,7 @@ class Scan(ctypes.Structure):
     _fields_ = (
         [(name, c_int64) for name in ("dtype", "cell", "gate", "steps", "batch", "inputs", "hidden", "recurrent")]  # type: ignore[assignment]
         + [(name, c_int64) for name in ("reverse", "threads", "segment", "kept_size", "coefficient_count")]
-        + [("coefficients", c_void_p), ("odds", c_double)]
+        + [("coefficients", c_void_p), ("odds", c_double), ("program", c_char_p)]
         + [("input_strides", c_int64 * 3), ("grad_output_strides", c_int64 * 2), ("grad_cells_strides", c_int64 * 2)]
         + [("lengths", c_void_p), ("starts", c_void_p), ("input", c_void_p)]
         + [("state", c_void_p * 2), ("weights", c_void_p * _WEIGHTS)]
@@ -55,6 +55,8 @@ class Facts(NamedTuple):
 
     dtypes: tuple[str, ...]
     weights: tuple[str, ...]
+    #: Instructions of gate programs.
+    operations: tuple[str, ...]
     #: Pre-activations by name.
     gates: dict[str, int]
     cells: dict[str, CellFacts]
@@ -117,7 +119,8 @@ def _declare(library: ctypes.CDLL) -> None:
     for name, restype, argtypes in (
         ("forward", c_int, (ctypes.POINTER(Scan),)),
         ("backward", c_int, (ctypes.POINTER(Scan),)),
-        ("gate", c_int, (c_int64, c_int64, c_int64, c_void_p, c_int64) + (c_void_p,) * 6),
+        ("gate", c_int, (c_int64, c_int64, c_int64, c_void_p, c_char_p, c_int64) + (c_void_p,) * 6),
+        ("program", c_int, (c_int64, c_char_p, c_int64) + (c_void_p,) * 3),
         ("error", c_char_p, ()),
         ("isa", c_char_p, ()),
         ("select_isa", c_int, (c_char_p,)),
@@ -143,6 +146,7 @@ def _read_facts(library: ctypes.CDLL) -> Facts:
     return Facts(
         tuple(listed("dtypes")[0]),
         tuple(listed("weights")[0]),
+        tuple(listed("operations")[0]),
         {name: int(preactivations) for name, preactivations in listed("gate")},
         {
             name: CellFacts(tuple(rows.split(",")), int(states), int(blocks))
@@ -230,7 +234,7 @@ def _check(status: int) -> None:
 # never fails; what is wrong is said when the engine is asked for.
 _library: ctypes.CDLL | None = None
 #: What the library knows; nothing where there is none.
-FACTS = Facts((), (), {}, {})
+FACTS = Facts((), (), (), {}, {})
 _reason: str | None = None
 _wrong_setting: str | None = None
 try:

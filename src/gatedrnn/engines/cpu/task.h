@@ -86,7 +86,7 @@ template <class Real> struct Task {
 
 // One thread's workspace.
 template <class Real> struct Space {
-  Real *input, *h[2], *c, *hidden, *region, *projection;
+  Real *input, *h[2], *c, *hidden, *region, *projection, *scratch;
   // Backward only.
   Real *left_h, *left_x, *da, *dh, *dc, *dm, *block_h, *block_dh, *dx, *total_h, *total_x, *total_projection, *segment;
   int64_t bytes;
@@ -105,6 +105,7 @@ template <class Real> struct Space {
     const bool forward = !backward || scan.segment;
     region = arena.take<Real>(!forward ? 0 : task.fused ? rows * task.layout.blocks * width : block * task.region_row());
     projection = arena.take<Real>(task.fused ? 0 : block * width);
+    scratch = arena.take<Real>(program_scratch<Real>(task.plan.program, rows * width));
     if (backward) {
       int64_t blocks = task.layout.blocks;
       left_h = arena.take<Real>(block * R);
@@ -147,7 +148,7 @@ Task<Real>::Task(const Call& call, bool backward) : scan(*call.scan), plan(*call
   bool few = scan.inputs <= few_input_gradients;
   back_input = arena.take<Real>(backward && scan.grad_input ? (few ? scan.inputs : input_panels * width) * layout.input_end * H : 0);
   back_projection = arena.take<Real>(backward && projected ? R * H : 0);
-  parameters = {{coefficients, scan.coefficient_count}, Real(scan.odds)};
+  parameters = {{coefficients, scan.coefficient_count, plan.program}, Real(scan.odds)};
   int64_t shared = arena.used();
   thread_bytes = Space<Real>(*this, backward, nullptr).bytes;
   thread_space = call.space ? call.space + shared : nullptr;
