@@ -32,6 +32,19 @@ def test_text(case: Case, engine: str) -> None:
         assert first.startswith("reference: the loop over time in plain PyTorch")
 
 
+@pytest.mark.parametrize("case", AUX_CASES, ids=str)
+def test_single_steps(case: Case) -> None:
+    """Told as of a layer: the same engine for the same cell and gate."""
+    step, layer = case.step(I, H), case.layer(I, H, engine="auto")
+    x = torch.randn(B, I, dtype=torch.float64)
+    expected = gatedrnn.explain(layer, x[None])
+    assert gatedrnn.explain(step, x) == gatedrnn.explain(step, x[0]) == expected
+    with pytest.raises(ValueError, match="Expected input to be 1D or 2D, got 3D"):
+        gatedrnn.explain(step, x[None])
+    with pytest.raises(TypeError, match="Expected input to be a Tensor, got PackedSequence"):
+        gatedrnn.explain(step, pack_padded_sequence(x[None], torch.tensor([1, 1])))
+
+
 def test_no_side_effects() -> None:
     """No numbers drawn, DropConnect included; batch_first is understood."""
     layer: Any = gatedrnn.LSTM(I, H, weight_dropout=0.5, batch_first=True)

@@ -10,6 +10,7 @@ import torch
 from gatedrnn.engines.cpu.engine import CPUEngine
 from gatedrnn.engines.interface import Collect, Engine, Scan, ScanResult
 from gatedrnn.engines.reference import ReferenceEngine
+from gatedrnn.gates import GATES, Gate, program_of
 
 #: The engines by name, the preferred ones first.
 ENGINES: dict[str, Engine] = {"cpu": CPUEngine(), "reference": ReferenceEngine()}
@@ -24,8 +25,11 @@ def check_name(name: str) -> None:
 def resolve(name: str, scan: Scan) -> Engine:
     """The first engine that serves the scan, or the one asked for; RuntimeError if that one cannot.
 
-    An engine that is not there is passed over with a warning, one that a wrong setting keeps away is an error.
+    An engine that is not there is passed over with a warning, one that a wrong setting keeps away is an error. So is a
+    gate whose methods are wrong, on every engine alike.
     """
+    if type(scan.gate) not in _BUILT_IN:
+        _check_gate(scan.gate, torch.float64 if scan.input.dtype == torch.float64 else torch.float32)
     if name != "auto":
         engine = ENGINES[name]
         if reason := engine.refuses(scan):
@@ -41,6 +45,16 @@ def resolve(name: str, scan: Scan) -> Engine:
             if not torch.compiler.is_compiling():
                 _warn_once(engine.name, reason)
     raise RuntimeError("no engine can run this")  # the reference engine can
+
+
+_BUILT_IN = frozenset(GATES.values())
+
+
+def _check_gate(gate: Gate, dtype: torch.dtype) -> None:
+    program_of(gate, dtype)
+
+
+_check_gate._dynamo_marked_constant = True  # type: ignore[attr-defined]  # called by torch.compile, not traced
 
 
 @lru_cache

@@ -10,6 +10,7 @@ from gatedrnn.gates.polynomial import Polynomial
 from gatedrnn.gates.refine import Refine
 from gatedrnn.gates.sigmoid import Sigmoid
 from gatedrnn.gates.softsign import Softsign
+from gatedrnn.gates.tracing import program_of
 
 #: The gates by name.
 GATES: dict[str, type[Gate]] = {
@@ -53,5 +54,6 @@ __all__ = [
     "Softsign",
     "check_gate",
     "name_of",
+    "program_of",
     "resolve",
 ]

@@ -7,15 +7,23 @@ from torch.nn.utils.rnn import PackedSequence
 
 from gatedrnn import engines
 from gatedrnn.layers.base import RecurrentLayer
+from gatedrnn.layers.step import RecurrentStep
 
 
-def explain(layer: RecurrentLayer, input: Tensor | PackedSequence) -> str:
-    """Which engine will run the layer on this input and why; then, a line each, why the others will not.
+def explain(layer: RecurrentLayer | RecurrentStep, input: Tensor | PackedSequence) -> str:
+    """Which engine will run the layer, or the single step, on this input and why; then, a line each, why the others
+    will not.
 
     >>> layer = gatedrnn.LSTM(2, 3, engine="reference")
     >>> print(gatedrnn.explain(layer, torch.randn(5, 1, 2)).splitlines()[0])
     reference: the loop over time in plain PyTorch (asked for)
     """
+    if isinstance(layer, RecurrentStep):
+        if not isinstance(input, Tensor):
+            raise TypeError(f"{type(layer).__name__}: Expected input to be a Tensor, got {type(input).__name__}")
+        return engines.explain(layer.engine, layer.first_scan(input))
     if not isinstance(layer, RecurrentLayer):
-        raise TypeError(f"explain takes a recurrent layer of gatedrnn, got {type(layer).__name__}")
+        raise TypeError(
+            f"explain takes a recurrent layer or a single-step module of gatedrnn, got {type(layer).__name__}"
+        )
     return engines.explain(layer.engine, layer.first_scan(input))

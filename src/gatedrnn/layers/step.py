@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from gatedrnn import gates
+from gatedrnn import engines, gates
 from gatedrnn.cells import Cell, Weights
-from gatedrnn.cells.base import wide
+from gatedrnn.engines import Scan
 from gatedrnn.gates import Gate
 from gatedrnn.inits import ForgetInit
 from gatedrnn.layers.base import StateArgument
@@ -27,6 +27,9 @@ from gatedrnn.layers.parameters import reset, write_back
 
 class RecurrentStep(nn.Module):
     """Base of the single-step modules. Use one of its subclasses."""
+
+    #: The engine that runs the step; not an argument, because torch.nn's cells have none.
+    engine = "auto"
 
     def __init__(
         self,
@@ -70,25 +73,35 @@ class RecurrentStep(nn.Module):
         write_back(self, weights)
 
     def forward(self, input: Tensor, hx: StateArgument = None) -> Any:
+        x, state = self._arguments(input, hx)
+        result = self._run(x, state)
+        if input.dim() == 1:
+            result = tuple(s.squeeze(0) for s in result)
+        return result if len(result) > 1 else result[0]
+
+    def _run(self, x: Tensor, state: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        scan = self._scan(x, state)
+        return engines.resolve(self.engine, scan).run(scan).state
+
+    def _arguments(self, input: Tensor, hx: StateArgument) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The input (B, I) and the state, checked."""
         check_dense(self._name, "input", input)
         if input.dim() not in (1, 2):
             raise ValueError(f"{self._name}: Expected input to be 1D or 2D, got {input.dim()}D instead")
         batched = input.dim() == 2
         x = input if batched else input.unsqueeze(0)
-        state = self._state(hx, x, batched)
+        return x, self._state(hx, x, batched)
+
+    def _scan(self, x: Tensor, state: tuple[Tensor, ...]) -> Scan:
+        """One step of time for an engine."""
         (weights,) = self.weights_by_layer().values()
         check_weights(self._name, "", weights, self._shapes)
         check_step_input(x, next(iter(weights.values())), self.input_size)
+        return Scan(self.cell, self.forget_gate, x.unsqueeze(0), state, weights)
 
-        w = self.cell.prepare(weights)
-        carried = tuple(wide(s) for s in state)
-        a = self.cell.preactivations(w, self.cell.project(w, x), carried)
-        new = self.cell.update(self.forget_gate, w, a, carried)
-
-        result = tuple(s.to(before.dtype) for s, before in zip(new, state, strict=True))
-        if not batched:
-            result = tuple(s.squeeze(0) for s in result)
-        return result if len(result) > 1 else result[0]
+    def first_scan(self, input: Tensor) -> Scan:
+        """What the module asks of its engine for this input."""
+        return self._scan(*self._arguments(input, None))
 
     def _state(self, hx: StateArgument, x: Tensor, batched: bool) -> tuple[Tensor, ...]:
         sizes = self.cell.state_sizes(self.hidden_size)

@@ -8,9 +8,18 @@ from dataclasses import dataclass, field, replace
 import torch
 from torch import Tensor
 
-from gatedrnn.engines.cpu import calls, library, ops
+from gatedrnn.engines.cpu import library, ops
+from gatedrnn.engines.cpu.kernel import Kernel
+from gatedrnn.engines.operator import Options
 
-ROWS = {"lstm": 4, "lstm_tied": 3, "gru": 3, "janet": 2}
+#: α(z) = z + z³/3, for the gate that is a program.
+CUBIC = "mul,0,0;mul,1,0;div,2,#4008000000000000;add,0,3;add,1,#3ff0000000000000;=,4,5"
+CELLS, GATES = tuple(library.FACTS.cells), tuple(library.FACTS.gates)
+WEIGHTS = library.FACTS.weights
+
+
+def has_memory(cell: str) -> bool:
+    return library.FACTS.cells[cell].states == 2
 
 
 @dataclass
@@ -42,9 +51,13 @@ class Case:
         def draw(*shape: int) -> Tensor:
             return torch.randn(*shape, generator=g, dtype=torch.float64)
 
-        H, out, rows = self.hidden, self.projection or self.hidden, ROWS[self.cell] * self.hidden
+        H, out, rows = (
+            self.hidden,
+            self.projection or self.hidden,
+            len(library.FACTS.cells[self.cell].rows) * self.hidden,
+        )
         k = self.scale / math.sqrt(H)
-        memory, aux = calls.has_memory(self.cell), self.gate == "refine"
+        memory, aux = has_memory(self.cell), self.gate == "refine"
         made: dict[str, Tensor | None] = {
             "input": draw(self.steps, self.batch, self.inputs),
             "h_0": draw(self.batch, out),
@@ -62,6 +75,12 @@ class Case:
         }
         return {n: t if t is None or n == "lengths" else t.to(self.dtype).to(torch.float64) for n, t in made.items()}
 
+    def kernel(self, t: dict[str, Tensor | None]) -> Kernel:
+        """The kernel for the weights that are there."""
+        names = tuple(name for name in WEIGHTS if t[name] is not None)
+        program = CUBIC if self.gate == "program" else ""
+        return Kernel(self.cell, self.gate, names, tuple(self.coefficients), self.beta, program)
+
     def with_dtype(self, dtype: torch.dtype) -> Case:
         return replace(self, dtype=dtype)
 
@@ -73,6 +92,8 @@ def alpha(gate: str, z: Tensor, coefficients: list[float]) -> Tensor:
         return z.sinh()
     if gate == "iterated_fast":
         return z.sinh().sinh()
+    if gate == "program":
+        return z + z**3 / 3
     if gate == "polynomial":
         return z + sum(c * z ** (2 * k + 3) for k, c in enumerate(coefficients))
     return z
@@ -147,15 +168,31 @@ def step(
     return (h if t["weight_hr"] is None else h @ t["weight_hr"].T), c
 
 
-def native(case: Case, t: dict[str, Tensor | None], keep: bool = True) -> tuple[Tensor, ...]:
-    """output, h_n, c_n, cells of the operator; the empty ones are there too."""
+def arguments(case: Case, t: dict[str, Tensor | None], keep: bool = True) -> tuple:
+    """Of the operator."""
+    kernel = case.kernel(t)
+    state = [t[name] for name in ("h_0", "c_0") if t[name] is not None]
+    options = (case.reverse, keep, case.recompute, case.collect and has_memory(case.cell))
+    return t["input"], state, [t[name] for name in kernel.weights], t["lengths"], None, str(kernel), *options
+
+
+def scan(arguments: tuple, operator: bool) -> tuple[Tensor, ...]:
+    """output, h_n, c_n, cells; c_n is empty for a cell without a memory. By the operator, or without it."""
+    results = ops.scan(*arguments) if operator else ops.OPERATOR.run(*arguments[:5], Options(*arguments[5:]))
+    output, *finals, cells, _, _ = results
+    return output, finals[0], finals[1] if len(finals) > 1 else output.new_empty(0, 0), cells
+
+
+def native(case: Case, t: dict[str, Tensor | None], keep: bool = True, operator: bool = True) -> tuple[Tensor, ...]:
+    """output, h_n, c_n, cells of the library; the empty ones are there too."""
     if case.packed:
         return native_packed(case, t, keep)
-    weights = [t[name] for name in library.WEIGHTS]
-    return ops.scan(
-        t["input"], t["h_0"], t["c_0"], *weights, t["lengths"], None, case.cell, case.gate, case.coefficients, case.beta,
-        case.reverse, keep, case.recompute, case.collect and calls.has_memory(case.cell),
-    )[:4]  # fmt: skip
+    return scan(arguments(case, t, keep), operator)
+
+
+def plain(case: Case, t: dict[str, Tensor | None]) -> tuple[Tensor, ...]:
+    """The same without the operator."""
+    return native(case, t, operator=False)
 
 
 def native_packed(case: Case, t: dict[str, Tensor | None], keep: bool) -> tuple[Tensor, ...]:
@@ -164,12 +201,9 @@ def native_packed(case: Case, t: dict[str, Tensor | None], keep: bool) -> tuple[
     original = order.argsort()
     active = torch.arange(case.steps)[:, None] < lengths
     sizes = active.sum(1)
-    c_0 = None if t["c_0"] is None else t["c_0"][order]
-    output, h_n, c_n, cells = ops.scan(
-        t["input"][:, order][active], t["h_0"][order], c_0, *(t[name] for name in library.WEIGHTS), None, sizes[sizes > 0],
-        case.cell, case.gate, case.coefficients, case.beta,
-        case.reverse, keep, case.recompute, case.collect and calls.has_memory(case.cell),
-    )[:4]  # fmt: skip
+    states = {n: None if t[n] is None else t[n][order] for n in ("h_0", "c_0")}
+    x, state, weights, _, _, *options = arguments(case, {**t, **states, "input": t["input"][:, order][active]}, keep)
+    output, h_n, c_n, cells = scan((x, state, weights, None, sizes[sizes > 0], *options), operator=True)
 
     def padded(rows: Tensor) -> Tensor:
         if not rows.numel():
@@ -189,8 +223,8 @@ def run(case: Case, function, t: dict[str, Tensor | None], dtype: torch.dtype) -
     """Results and gradients of a scan under one fixed loss that weighs every result, in float64."""
     t = leaves(t, dtype)
     results = [r for r in function(case, t) if r is not None and r.numel()]
-    if not (case.collect and calls.has_memory(case.cell)):
-        results = results[: 3 if calls.has_memory(case.cell) else 2]
+    if not (case.collect and has_memory(case.cell)):
+        results = results[: 3 if has_memory(case.cell) else 2]
     g = torch.Generator().manual_seed(case.seed + 1)
     loss = sum((r * torch.randn(r.shape, generator=g, dtype=torch.float64).to(dtype)).sum() for r in results)
     names = [n for n, v in t.items() if v is not None and n != "lengths"]

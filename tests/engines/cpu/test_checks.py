@@ -13,7 +13,7 @@ from torch import Tensor
 
 import gatedrnn
 from gatedrnn.engines.cpu import library, ops
-from tests.engines.cpu.loop import Case, native
+from tests.engines.cpu.loop import CELLS, GATES, WEIGHTS, Case, arguments, native
 
 CASES = [
     Case("lstm", "sigmoid"),
@@ -48,13 +48,13 @@ def test_forward(case: Case, gradient: bool) -> None:
     """Any tensor in any wrong shape, or missing, or one too many; what was computed before is still right."""
     t = case.tensors()
     expected = native(case, t)[0]
-    names = ("h_0", "c_0", *library.WEIGHTS)
+    names = ("h_0", "c_0", *WEIGHTS)
     tried = 0
     for name in names:
         value = t[name]
         if value is None:
             if not (name.startswith("bias") and not case.bias):
-                with pytest.raises(RuntimeError, match=f"has no {name}|size mismatch for|weight_hr"):
+                with pytest.raises((RuntimeError, ValueError), match=f"has no {name}|size mismatch for|state.s., got"):
                     native(case, {**t, name: torch.zeros(3, 3, dtype=torch.float64)})
             continue
         for shape in wrong_shapes(tuple(value.shape)):
@@ -63,7 +63,7 @@ def test_forward(case: Case, gradient: bool) -> None:
                 native(case, {**t, name: given})
             tried += 1
         if not name.startswith("bias"):
-            with pytest.raises(RuntimeError, match=r"is missing|size mismatch"):
+            with pytest.raises((RuntimeError, ValueError), match=r"is missing|size mismatch|state.s., got"):
                 native(case, {**t, name: None})
     assert tried > 15
     assert torch.equal(native(case, t)[0], expected)
@@ -95,15 +95,25 @@ def test_input_lengths_and_options() -> None:
     ):
         with pytest.raises(error, match=message):
             native(case, {**t, **changed})
-    weights = [t[name] for name in library.WEIGHTS]
-    for cell, gate, message in (
-        ("rnn", "fast", "unknown cell 'rnn'; known cells: lstm"),
-        ("lstm", "x", "unknown gate 'x'"),
+    *tensors, _, reverse, keep, recompute, collect = arguments(case, t)
+    for kernel, message in (
+        ("cell=rnn gate=fast weights=weight_ih", "unknown cell 'rnn'; known cells: lstm"),
+        ("cell=lstm gate=x weights=weight_ih", "unknown gate 'x'; known gates: sigmoid"),
+        ("", "does not describe a kernel"),
+        ("cell=lstm", "does not describe a kernel: 'gate'"),
+        ("cell=lstm gate=fast weights=weight_ih,weight_hh beta=x", "does not describe a kernel"),
+        ("cell=lstm gate=fast weights=weight_ih,weight_hh alpha=1", "unknown alpha"),
+        ("cell=lstm gate=fast weights=weight_ih", "weight_hh is missing for the cell 'lstm'"),
+        ("cell=lstm gate=fast weights=weight_ih,weight_hh,weight_hh", "weight_hh is named 2 times"),
+        ("cell=gru gate=fast weights=weight_ih,weight_hh,weight_hr", "'gru' with the gate 'fast' has no weight_hr"),
     ):
         with pytest.raises(ValueError, match=message):
-            ops.scan(
-                t["input"], t["h_0"], t["c_0"], *weights, None, None, cell, gate, [], 0.0, False, False, False, False
-            )
+            ops.scan(*tensors, kernel, reverse, keep, recompute, collect)
+    with pytest.raises(RuntimeError, match="4 weights are named, got 3"):
+        ops.scan(t["input"], tensors[1], tensors[2][:3], *arguments(case, t)[3:])
+    for count in (0, 1, 3):
+        with pytest.raises(RuntimeError, match=rf"the cell 'lstm' has 2 state\(s\), got {count}"):
+            ops.scan(t["input"], [t["h_0"]] * count, *arguments(case, t)[2:])
     for beta in (math.nan, -800.0, 88.0):
         with pytest.raises(ValueError, match="beta must lie between"):
             native(Case("janet", beta=beta), Case("janet").tensors())
@@ -117,11 +127,10 @@ def test_one_tensor_on_another_device() -> None:
         if value is not None:
             with pytest.raises((RuntimeError, ValueError), match="same device|on the CPU"):
                 native(case, {**t, name: value.to("meta")}, keep=False)
-    arguments = backward_arguments(case)
-    for name, value in arguments.items():
-        if isinstance(value, Tensor):
-            with pytest.raises((RuntimeError, ValueError), match="same device|on the CPU"):
-                ops.scan_backward(**{**arguments, name: value.to("meta")})
+    given = backward_arguments(case)
+    for place, value in tensors_of(given):
+        with pytest.raises((RuntimeError, ValueError), match="same device|on the CPU"):
+            ops.scan_backward(**changed(given, place, value.to("meta")))
 
 
 def test_a_tensor_without_memory() -> None:
@@ -141,54 +150,82 @@ def test_a_tensor_without_memory() -> None:
 
 def backward_arguments(case: Case) -> dict[str, Any]:
     t = {n: v if v is None or n == "lengths" else v.to(case.dtype) for n, v in case.tensors().items()}
-    weights = {name: t[name] for name in library.WEIGHTS}
-    options = {
-        "cell": case.cell, "gate": case.gate, "coefficients": case.coefficients, "beta": case.beta, "reverse": case.reverse
+    input, state, weights, lengths, batch_sizes, kernel, reverse, _, recompute, _ = arguments(case, t)
+    *results, kept, threads = ops.scan(*arguments(case, t))
+    return {
+        "gradients": [torch.ones_like(result) for result in results],
+        "input": input, "state": state, "weights": weights, "lengths": lengths, "batch_sizes": batch_sizes,
+        "output": results[0], "kept": kept, "threads": threads,
+        "kernel": kernel, "reverse": reverse, "recompute": recompute, "input_gradient": True,
     }  # fmt: skip
-    tensors = {
-        "input": t["input"],
-        "h_0": t["h_0"],
-        "c_0": t["c_0"],
-        **weights,
-        "lengths": t["lengths"],
-        "batch_sizes": None,
-    }
-    results = ops.scan(**tensors, **options, keep=True, recompute=case.recompute, collect=case.collect)
-    output, h_n, c_n, cells, kept, threads = results
-    incoming = {
-        "grad_output": torch.ones_like(output),
-        "grad_h_n": torch.ones_like(h_n),
-        "grad_c_n": torch.ones_like(c_n) if c_n.numel() else None,
-        "grad_cells": torch.ones_like(cells) if cells.numel() else None,
-    }
-    saved = {"output": output, "kept": kept, "threads": threads}
-    return {**incoming, **tensors, **saved, **options, "recompute": case.recompute, "input_gradient": True}
+
+
+Place = tuple[str, int | None]
+
+
+def tensors_of(given: dict[str, Any]) -> list[tuple[Place, Tensor]]:
+    """All tensors among the arguments, each with its place: a name, and a number in a list."""
+    found: list[tuple[Place, Tensor]] = []
+    for name, value in given.items():
+        if isinstance(value, Tensor):
+            found.append(((name, None), value))
+        elif isinstance(value, list):
+            found += [((name, i), tensor) for i, tensor in enumerate(value)]
+    return found
+
+
+def changed(given: dict[str, Any], place: Place, value: Tensor) -> dict[str, Any]:
+    name, i = place
+    if i is not None:
+        return {**given, name: [*given[name][:i], value, *given[name][i + 1 :]]}
+    return {**given, name: value}
 
 
 @pytest.mark.parametrize("case", CASES, ids=of_case)
 def test_backward(case: Case) -> None:
-    arguments = backward_arguments(case)
-    expected = ops.scan_backward(**arguments)
-    for name, value in arguments.items():
-        if not isinstance(value, Tensor) or name in ("threads", "batch_sizes"):
+    given = backward_arguments(case)
+    expected = ops.scan_backward(**given)
+    tried = 0
+    for place, value in tensors_of(given):
+        if place[0] == "threads" or not value.numel():
             continue
         with pytest.raises((ValueError, RuntimeError), match="must be a dense tensor of"):
-            ops.scan_backward(**{**arguments, name: value.to(torch.float32)})
-        if name == "input":  # says how many steps there are; another number is seen in everything else
+            ops.scan_backward(**changed(given, place, value.to(torch.float32)))
+        if place[0] == "input":  # says how many steps there are; another number is seen in everything else
             continue
-        shape = tuple(value.shape)
-        for wrong in [s for s in wrong_shapes(shape) if s != shape] if math.prod(shape) else []:
+        for wrong in wrong_shapes(tuple(value.shape)):
             with pytest.raises(RuntimeError, match=r"size mismatch for|must be \(batch"):
-                ops.scan_backward(**{**arguments, name: torch.zeros(wrong, dtype=value.dtype)})
+                ops.scan_backward(**changed(given, place, torch.zeros(wrong, dtype=value.dtype)))
+            tried += 1
+    assert tried > 30
     with pytest.raises(RuntimeError, match=r"size mismatch for \w+"):
-        ops.scan_backward(**{**arguments, "input": torch.cat([arguments["input"]] * 2)})
+        ops.scan_backward(**{**given, "input": torch.cat([given["input"]] * 2)})
+    with pytest.raises(RuntimeError, match="gradients are those of output, h_n, .*got 1"):
+        ops.scan_backward(**{**given, "gradients": given["gradients"][:1]})
     for threads in (0, -1):
         with pytest.raises(RuntimeError, match="threads must be positive"):
-            ops.scan_backward(**{**arguments, "threads": torch.tensor(threads)})
+            ops.scan_backward(**{**given, "threads": torch.tensor(threads)})
     with pytest.raises(RuntimeError, match=r"size mismatch for threads: expected \(\), got \(2,\)"):
-        ops.scan_backward(**{**arguments, "threads": torch.tensor([1, 1])})
-    for found, wanted in zip(ops.scan_backward(**arguments), expected, strict=True):
+        ops.scan_backward(**{**given, "threads": torch.tensor([1, 1])})
+    for found, wanted in zip(ops.scan_backward(**given), expected, strict=True):
         assert torch.equal(found, wanted)
+
+
+#: Where the tensors of a case stand in the structure.
+PLACES = {
+    **{name: ("state", i) for i, name in enumerate(("h_0", "c_0"))},
+    **{name: ("final_state", i) for i, name in enumerate(("h_n", "c_n"))},
+    **{name: ("weights", i) for i, name in enumerate(WEIGHTS)},
+}
+
+
+def put(scan: library.Scan, name: str, value: Any) -> None:
+    gradient, plain_name = ("grad_", name[5:]) if name.startswith("grad_") else ("", name)
+    if plain_name in PLACES:
+        array, place = PLACES[plain_name]
+        getattr(scan, gradient + array)[place] = value
+    else:
+        setattr(scan, name, value)
 
 
 def plain_scan() -> tuple[library.Scan, list[Tensor]]:
@@ -205,7 +242,7 @@ def plain_scan() -> tuple[library.Scan, list[Tensor]]:
     }
     alive = {**{n: v for n, v in t.items() if v is not None}, **{n: v.double() for n, v in room.items()}}
     for name, tensor in alive.items():
-        setattr(scan, name, tensor.data_ptr())
+        put(scan, name, tensor.data_ptr())
     scan.kept_size = alive["kept"].numel()
     return scan, list(alive.values())
 
@@ -219,19 +256,19 @@ def plain_scan() -> tuple[library.Scan, list[Tensor]]:
         *(({name: None}, "missing") for name in ("input", "h_0", "c_0", "weight_ih", "weight_hh", "output")),
         ({"dtype": 2}, "dtype"),
         ({"dtype": -1}, "dtype"),
-        ({"cell": 4}, "unknown cell"),
-        ({"gate": 6}, "unknown gate"),
+        ({"cell": len(CELLS)}, "unknown cell"),
+        ({"gate": len(GATES)}, "unknown gate"),
         ({"gate": -1}, "unknown gate"),
-        ({"gate": 5}, "auxiliary weights are missing"),
+        ({"gate": GATES.index("refine")}, "a weight is missing"),
         ({"threads": 0}, "threads must be positive"),
         ({"segment": -1}, "segment"),
         ({"kept_size": 10}, "too small"),
         ({"coefficient_count": -1}, "coefficients"),
         ({"coefficient_count": 1}, "coefficients"),
         ({"recurrent": 3}, "weight_hr is missing"),
-        ({"cell": 3, "odds": 0.0}, "odds"),
-        ({"cell": 3, "odds": math.nan}, "odds"),
-        ({"cell": 3, "odds": math.inf}, "odds"),
+        ({"cell": CELLS.index("janet"), "odds": 0.0}, "odds"),
+        ({"cell": CELLS.index("janet"), "odds": math.nan}, "odds"),
+        ({"cell": CELLS.index("janet"), "odds": math.inf}, "odds"),
     ],
     ids=str,
 )  # fmt: skip
@@ -240,7 +277,7 @@ def test_the_c_interface(changes: dict[str, Any], message: str) -> None:
     library.forward(scan)
     library.backward(scan)
     for name, value in changes.items():
-        setattr(scan, name, value)
+        put(scan, name, value)
     for call in (library.forward, library.backward):
         with pytest.raises(RuntimeError, match=message):
             call(scan)
@@ -249,7 +286,7 @@ def test_the_c_interface(changes: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize("name", ["grad_h_0", "grad_c_0", "grad_weight_ih", "grad_weight_hh"])
 def test_the_c_interface_needs_room_for_gradients(name: str) -> None:
     scan, _alive = plain_scan()
-    setattr(scan, name, None)
+    put(scan, name, None)
     library.forward(scan)
     with pytest.raises(RuntimeError, match="an array for a gradient is missing"):
         library.backward(scan)
@@ -284,12 +321,20 @@ def test_the_rest_of_the_c_interface() -> None:
     lib = library.load()
     assert lib.gatedrnn_forward(None) == 1 and b"the scan is missing" in lib.gatedrnn_error()
     assert lib.gatedrnn_backward(None) == 1
-    assert lib.gatedrnn_kept_row(0, 0, 0, 0, 0) == -1 and lib.gatedrnn_kept_row(0, 9, 0, 4, 0) == -1
+    assert lib.gatedrnn_kept_row(0, 0, 0, 0, 0) == -1 and lib.gatedrnn_kept_row(0, 99, 0, 4, 0) == -1
     assert lib.gatedrnn_panel_width(7) == 0 and lib.gatedrnn_take(-1) is None
     z = (ctypes.c_double * 4)()
     pointer = ctypes.addressof(z)
-    assert lib.gatedrnn_gate(1, 0, 0, None, 4, pointer, None, pointer, pointer, pointer, None) == 0
-    assert lib.gatedrnn_gate(1, 0, 0, None, -4, pointer, None, pointer, pointer, pointer, None) == 1
-    assert lib.gatedrnn_gate(1, 0, 0, None, 4, None, None, pointer, pointer, pointer, None) == 1
-    assert lib.gatedrnn_gate(1, 4, 1, None, 4, pointer, None, pointer, pointer, pointer, None) == 1
-    assert lib.gatedrnn_gate(1, 5, 0, None, 4, pointer, None, pointer, pointer, pointer, None) == 1
+    assert lib.gatedrnn_gate(1, 0, 0, None, None, 4, pointer, None, pointer, pointer, pointer, None) == 0
+    assert lib.gatedrnn_gate(1, 0, 0, None, None, -4, pointer, None, pointer, pointer, pointer, None) == 1
+    assert lib.gatedrnn_gate(1, 0, 0, None, None, 4, None, None, pointer, pointer, pointer, None) == 1
+    assert (
+        lib.gatedrnn_gate(
+            1, GATES.index("polynomial"), 1, None, None, 4, pointer, None, pointer, pointer, pointer, None
+        )
+        == 1
+    )
+    assert (
+        lib.gatedrnn_gate(1, GATES.index("refine"), 0, None, None, 4, pointer, None, pointer, pointer, pointer, None)
+        == 1
+    )

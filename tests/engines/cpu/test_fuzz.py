@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from gatedrnn.engines.cpu import library
-from gatedrnn.engines.cpu.library import CELLS, GATES
 from tests.engines.cpu.conftest import ISAS
-from tests.engines.cpu.loop import Case, worst
+from tests.engines.cpu.loop import CELLS, GATES, Case, worst
 
 
 def draw(seed: int) -> tuple[Case, str, int]:

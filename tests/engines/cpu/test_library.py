@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import subprocess
@@ -10,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from gatedrnn import gates
 from gatedrnn.engines.cpu import library
+from gatedrnn.engines.cpu.kernel import Kernel
+from gatedrnn.gates.program import OPERATIONS
 from tests.engines.cpu.conftest import ISAS, run_python
 
 KNOWN = ("baseline", "avx2", "avx512")
@@ -24,7 +28,10 @@ def test_environment_variable_forces_the_instruction_set() -> None:
 USES = """
 import warnings
 import torch, gatedrnn
+from gatedrnn import gates
 from gatedrnn.engines.cpu import library
+from gatedrnn.engines.cpu.kernel import Kernel
+from gatedrnn.gates.program import OPERATIONS
 warnings.simplefilter("error")
 x = torch.randn(4, 1, 2)
 gatedrnn.LSTM(2, 3, engine="reference")(x)
@@ -62,7 +69,10 @@ def test_selecting_an_instruction_set_that_is_not_there() -> None:
 LOAD = """
 import sys
 from pathlib import Path
+from gatedrnn import gates
 from gatedrnn.engines.cpu import library
+from gatedrnn.engines.cpu.kernel import Kernel
+from gatedrnn.gates.program import OPERATIONS
 for file in sys.argv[1:]:
     try:
         library._load(Path(file), "Advice")
@@ -115,20 +125,27 @@ def test_files_that_are_no_library(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler to make other libraries")
 def test_foreign_older_and_incomplete_libraries(tmp_path: Path) -> None:
+    names = ("forward", "backward", "gate", "error", "isa", "select_isa", "panel_width", "kept_row", "facts")
+    names += ("borrow_threads", "take", "give", "release", "program")
+    functions = "".join(f"void gatedrnn_{name}(void) {{}}" for name in names)
+    functions += "long long gatedrnn_scan_size(void) { return 8; }"
     sources = {
         "foreign": "int add(int a, int b) { return a + b; }",
         "older": "long long gatedrnn_abi(void) { return 1; }",
         "incomplete": f"long long gatedrnn_abi(void) {{ return {library.ABI}; }}",
+        "other": functions + f"long long gatedrnn_abi(void) {{ return {library.ABI}; }}",
     }
     files = []
     for name, source in sources.items():
         files.append(tmp_path / f"{name}.so")
         command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(files[-1])]
         subprocess.run(command, input=source, text=True, check=True)
-    foreign, older, incomplete = reasons(*files)
+    foreign, older, incomplete, other = reasons(*files)
     assert foreign == f"{files[0]} is not the CPU engine of this version: undefined symbol: gatedrnn_abi. Advice"
     assert older == f"{files[1]} belongs to another version of the package (interface 1, not {library.ABI}). Advice"
     assert "not the CPU engine of this version: undefined symbol: gatedrnn_forward" in incomplete
+    sizes = f"interface {library.ABI} with a structure of 8 bytes, not {ctypes.sizeof(library.Scan)}"
+    assert other == f"{files[3]} belongs to another version of the package ({sizes}). Advice"
 
 
 def test_a_wrong_library_is_told_once_and_the_reference_engine_runs(tmp_path: Path) -> None:
@@ -158,3 +175,15 @@ except RuntimeError as error:
     for line in (warned, error):
         assert "truncated" in line and "GATEDRNN_CPU_LIBRARY names this file: unset it" in line
         assert "compiler" not in line
+
+
+def test_facts_are_those_of_the_cells_and_gates() -> None:
+    """What the library says of itself is what the package says: names, row blocks, states, pre-activations."""
+    facts = library.FACTS
+    assert facts.gates == {**{name: kind.preactivations for name, kind in gates.GATES.items()}, "program": 1}
+    assert set(facts.operations) == set(OPERATIONS)
+    for name, said in facts.cells.items():
+        cell = Kernel(name, "sigmoid", ()).made_cell()
+        assert said.rows == cell.row_blocks()
+        assert said.states == len(cell.states)
+        assert set(cell.parameter_shapes(1, 2, bias=True, aux=True)) <= set(facts.weights)

@@ -8,9 +8,8 @@ import pytest
 import torch
 
 from gatedrnn.engines.cpu import calls, library
-from gatedrnn.engines.cpu.library import CELLS
 from tests.engines.cpu.conftest import run_python
-from tests.engines.cpu.loop import Case, leaves, loop, native, run
+from tests.engines.cpu.loop import CELLS, GATES, Case, leaves, loop, native, run
 
 
 @pytest.mark.parametrize("cell", CELLS)
@@ -146,9 +145,9 @@ OUT_OF_MEMORY = """
 import resource, torch
 from gatedrnn.engines.cpu import ops
 def arguments(H):
-    w = [torch.zeros(4 * H, 1), torch.zeros(4 * H, H)] + [None] * 7
+    w = [torch.zeros(4 * H, 1), torch.zeros(4 * H, H)]
     x, s = torch.zeros(2, 2, 1), torch.zeros(2, H)
-    return x, s, s, *w, None, None, "lstm", "fast", [], 0.0, False, False, False, False
+    return x, [s, s], w, None, None, "cell=lstm gate=fast weights=weight_ih,weight_hh", False, False, False, False
 ops.scan(*arguments(8))  # everything is imported and loaded before memory is short
 large = arguments(4000)
 used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
@@ -209,13 +208,13 @@ def test_offsets_beyond_two_to_the_31() -> None:
         )
 
 
-@pytest.mark.parametrize("gate", library.GATES)
+@pytest.mark.parametrize("gate", GATES)
 @pytest.mark.parametrize("cell", CELLS)
 def test_kept_size(cell: str, gate: str, isa: str) -> None:
     """The size computed in Python is the library's."""
-    for dtype in library.DTYPES:
+    for dtype in library.FACTS.dtypes:
         for hidden, recompute in ((1, False), (128, True), (130, False)):
-            kind = library.DTYPES.index(dtype), CELLS.index(cell), library.GATES.index(gate)
+            kind = library.FACTS.dtypes.index(dtype), CELLS.index(cell), GATES.index(gate)
             expected = library.load().gatedrnn_kept_row(*kind, hidden, recompute)
             assert library.kept_row(dtype, cell, gate, hidden, recompute) == expected
 

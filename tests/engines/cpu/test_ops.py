@@ -2,43 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
 
-from gatedrnn.engines.cpu import library, ops
-from gatedrnn.engines.cpu.library import CELLS, GATES
-from tests.engines.cpu.loop import Case, leaves, loop, native
-
-
-@pytest.fixture(autouse=True)
-def reference() -> None:
-    """The plain loop stands in for the reference engine."""
-
-    def scan(input, h_0, c_0, weights, lengths, batch_sizes, cell, gate, coefficients, beta, reverse):
-        assert batch_sizes is None
-        case = Case(cell, gate, reverse=reverse, coefficients=list(coefficients), beta=beta)
-        tensors = {
-            "input": input,
-            "h_0": h_0,
-            "c_0": c_0,
-            "lengths": lengths,
-            **dict.fromkeys(library.WEIGHTS),
-            **weights,
-        }
-        return loop(case, tensors)
-
-    before = ops._reference
-    ops.use_reference(scan)
-    yield
-    ops._reference = before
-
-
-def arguments(case: Case, t: dict[str, Tensor | None]) -> tuple:
-    weights = [t[name] for name in library.WEIGHTS]
-    options = (case.cell, case.gate, case.coefficients, case.beta, case.reverse, True, case.recompute, case.collect)
-    return (t["input"], t["h_0"], t["c_0"], *weights, t["lengths"], None, *options)
-
+from gatedrnn.engines.cpu import ops
+from tests.engines.cpu.loop import CELLS, GATES, WEIGHTS, Case, arguments, leaves, loop, native, plain, run
 
 CASES = [
     Case("lstm", "sigmoid", ragged=True, collect=True),
@@ -61,25 +32,19 @@ def test_opcheck(case: Case) -> None:
     torch.library.opcheck(ops.scan, arguments(case, leaves(case.tensors(), torch.float64)), test_utils=checks)
     t = leaves(case.tensors(), torch.float64)
     with torch.no_grad():
-        output, h_n, c_n, cells, kept, threads = ops.scan(*arguments(case, t))
-    given = [
-        output.clone(),
-        h_n.clone(),
-        c_n.clone() if c_n.numel() else None,
-        cells.clone() if cells.numel() else None,
-    ]
-    given = [g if g is None else g.requires_grad_() for g in given]
-    tensors = arguments(case, t)[:14]
-    options = (case.cell, case.gate, case.coefficients, case.beta, case.reverse, case.recompute, True)
-    torch.library.opcheck(ops.scan_backward, (*given, *tensors, output, kept, threads, *options))
+        *results, kept, threads = ops.scan(*arguments(case, t))
+    given = [result.clone().requires_grad_() for result in results]
+    *tensors, kernel, reverse, _, recompute, _ = arguments(case, t)
+    options = (kernel, reverse, recompute, True)
+    torch.library.opcheck(ops.scan_backward, (given, *tensors, results[0], kept, threads, *options))
 
 
-def differentiable(case: Case):
+def differentiable(case: Case, operator: bool = True):
     t = leaves(case.tensors(), torch.float64)
     names = [n for n, v in t.items() if v is not None and n != "lengths"]
 
     def function(*values: Tensor) -> tuple[Tensor, ...]:
-        results = native(case, {**t, **dict(zip(names, values, strict=True))})
+        results = native(case, {**t, **dict(zip(names, values, strict=True))}, operator=operator)
         return tuple(r for r in results if r.numel())
 
     return function, tuple(t[n] for n in names)
@@ -93,18 +58,32 @@ def test_gradcheck(cell: str, gate: str) -> None:
     torch.autograd.gradcheck(*differentiable(case))
 
 
+@pytest.mark.parametrize("operator", [True, False])
 @pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.cell}-{c.gate}")
-def test_gradgradcheck(case: Case) -> None:
-    case.steps, case.inputs, case.hidden = 2, 1, 2
-    torch.autograd.gradgradcheck(*differentiable(case))
+def test_gradgradcheck(case: Case, operator: bool) -> None:
+    case = replace(case, steps=2, inputs=1, hidden=2, projection=min(case.projection, 1))
+    torch.autograd.gradgradcheck(*differentiable(case, operator))
 
 
-def test_second_derivative_without_a_reference_says_so() -> None:
-    ops._reference = None
-    function, values = differentiable(Case())
-    first = torch.autograd.grad(function(*values)[0].sum(), values, create_graph=True)
-    with pytest.raises(RuntimeError, match="reference engine"):
-        first[0].sum().backward()
+def test_the_operators_take_lists() -> None:
+    """One signature for every cell: what differs is in the lists and in the kernel string."""
+    assert str(ops.scan._opoverload._schema) == (
+        "gatedrnn::scan(Tensor input, Tensor[] state, Tensor[] weights, Tensor? lengths, Tensor? batch_sizes, "
+        "str kernel, bool reverse, bool keep, bool recompute, bool collect) -> Tensor[]"
+    )
+    assert str(ops.scan_backward._opoverload._schema) == (
+        "gatedrnn::scan_backward(Tensor[] gradients, Tensor input, Tensor[] state, Tensor[] weights, Tensor? lengths, "
+        "Tensor? batch_sizes, Tensor output, Tensor kept, Tensor threads, str kernel, bool reverse, bool recompute, "
+        "bool input_gradient) -> Tensor[]"
+    )
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: f"{c.cell}-{c.gate}")
+def test_without_the_operator_nothing_differs(case: Case) -> None:
+    t = case.tensors()
+    with_it, without = run(case, native, t, torch.float64), run(case, plain, t, torch.float64)
+    assert with_it.keys() == without.keys()
+    assert all(torch.equal(with_it[name], without[name]) for name in with_it)
 
 
 def test_backward_twice() -> None:
@@ -169,13 +148,14 @@ class Layer(torch.nn.Module):
                 self.register_parameter(name, torch.nn.Parameter(value))
 
     def forward(self, x: Tensor) -> Tensor:
-        weights = [getattr(self, name, None) for name in library.WEIGHTS]
+        weights = {name: getattr(self, name, None) for name in WEIGHTS}
         zero = x.new_zeros(x.shape[1], self.case.hidden)
-        return ops.scan(x, zero, zero, *weights, None, None, "lstm", "fast", [], 0.0, False, False, False, False)[0]
+        tensors = {"input": x, "h_0": zero, "c_0": zero, "lengths": None, **weights}
+        return ops.scan(*arguments(self.case, tensors, keep=False))[0]
 
 
 def test_export_with_dynamic_steps() -> None:
-    layer = Layer(Case()).requires_grad_(False)
+    layer = Layer(Case("lstm", "fast")).requires_grad_(False)
     x = torch.randn(4, 2, 3, dtype=torch.float64)
     exported = torch.export.export(layer, (x,), dynamic_shapes=({0: torch.export.Dim("steps", min=2, max=1000)},))
     for steps in (4, 17):

@@ -10,12 +10,7 @@ import torch
 from torch import Tensor
 from torch.autograd.graph import save_on_cpu, saved_tensors_hooks
 
-from gatedrnn.engines.cpu import ops
-from gatedrnn.engines.cpu.library import WEIGHTS
-from gatedrnn.engines.cpu.names import cell_named, gate_named
-from gatedrnn.engines.interface import Scan
-from gatedrnn.engines.reference import ReferenceEngine
-from tests.engines.cpu.loop import Case, leaves, native, run
+from tests.engines.cpu.loop import Case, arguments, leaves, native, plain, run, scan
 
 CASES = [
     Case("lstm", "refine", 5, 3, 4, 6, collect=True, ragged=True),
@@ -75,13 +70,14 @@ def hooks(change: Callable[[Tensor], Tensor], only: int | None = None) -> Iterat
         yield saved
 
 
+@pytest.mark.parametrize("function", [native, plain], ids=["operator", "plain"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("case", CASES, ids=of_case)
-def test_any_layout(case: Case, layout: str) -> None:
+def test_any_layout(case: Case, layout: str, function: Callable[..., tuple[Tensor, ...]]) -> None:
     t = case.tensors()
-    expected = run(case, native, t, torch.float64)
+    expected = run(case, function, t, torch.float64)
     with hooks(LAYOUTS[layout]) as saved:
-        found = run(case, native, t, torch.float64)
+        found = run(case, function, t, torch.float64)
     assert len(saved) > 8
     torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
 
@@ -110,26 +106,24 @@ WRONG: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+@pytest.mark.parametrize("function", [native, plain], ids=["operator", "plain"])
 @pytest.mark.parametrize("kind", WRONG)
 @pytest.mark.parametrize("case", CASES, ids=of_case)
-def test_another_tensor_is_an_error(case: Case, kind: str) -> None:
+def test_another_tensor_is_an_error(case: Case, kind: str, function: Callable[..., tuple[Tensor, ...]]) -> None:
     """Every saved tensor by itself: an error that says what is wrong, before anything is read."""
     t = leaves(case.tensors(), torch.float64)
-    every_one_is_refused(lambda: native(case, t)[0], WRONG[kind])
+    every_one_is_refused(lambda: function(case, t)[0], WRONG[kind])
 
 
+@pytest.mark.parametrize("operator", [True, False])
 @pytest.mark.parametrize("kind", WRONG)
-def test_another_tensor_is_an_error_for_packed_rows(kind: str) -> None:
-    case = Case("gru", "fast", 5, 3, 4, 6)
+def test_another_tensor_is_an_error_for_packed_rows(kind: str, operator: bool) -> None:
+    case = Case("gru", "fast", 5, 3, 4, 6, reverse=True)
     t = leaves(case.tensors(), torch.float64)
     data, sizes = torch.randn(8, 4, dtype=torch.float64, requires_grad=True), torch.tensor([3, 2, 2, 1])
-    weights = [t[name] for name in WEIGHTS]
-
-    def scan() -> Tensor:
-        options = ("gru", "fast", [], 0.0, True, True, False, False)
-        return ops.scan(data, t["h_0"], None, *weights, None, sizes, *options)[0]
-
-    every_one_is_refused(scan, WRONG[kind])
+    _, state, weights, _, _, *options = arguments(case, t)
+    given = (data, state, weights, None, sizes, *options)
+    every_one_is_refused(lambda: scan(given, operator)[0], WRONG[kind])
 
 
 def every_one_is_refused(scan: Callable[[], Tensor], change: Callable[[Tensor], Tensor]) -> None:
@@ -147,36 +141,20 @@ def every_one_is_refused(scan: Callable[[], Tensor], change: Callable[[Tensor], 
     assert tried > 5
 
 
+@pytest.mark.parametrize("function", [native, plain], ids=["operator", "plain"])
 @pytest.mark.parametrize("layout", ["turned", "padded", "negative view"])
-def test_second_derivative(layout: str) -> None:
+def test_second_derivative(layout: str, function: Callable[..., tuple[Tensor, ...]]) -> None:
     case = Case("lstm", "fast", 3, 2, 2, 3)
 
     def penalty() -> tuple[Tensor, ...]:
         t = leaves(case.tensors(), torch.float64)
         wanted = [t["input"], t["weight_hh"], t["bias_ih"]]
-        first = torch.autograd.grad(native(case, t)[0].sin().sum(), wanted, create_graph=True)
+        first = torch.autograd.grad(function(case, t)[0].sin().sum(), wanted, create_graph=True)
         return torch.autograd.grad(sum(g.pow(2).sum() for g in first), wanted)
 
     expected = penalty()
     with hooks(LAYOUTS[layout]):
         torch.testing.assert_close(penalty(), expected, rtol=1e-12, atol=1e-12)
-
-
-@pytest.fixture(autouse=True)
-def reference() -> Iterator[None]:
-    """The reference engine, whatever other tests have put in its place."""
-
-    def scan(input, h_0, c_0, weights, lengths, batch_sizes, cell, gate, coefficients, beta, reverse):
-        made = cell_named(cell, weights["weight_hr"].shape[0] if "weight_hr" in weights else 0, beta)
-        state = (h_0,) if c_0 is None else (h_0, c_0)
-        scan = Scan(made, gate_named(gate, coefficients), input, state, weights, lengths, reverse, collect=True)
-        found = ReferenceEngine().run(scan)
-        return found.output, found.state[0], found.state[-1], found.collected.get("c")
-
-    before = ops._reference
-    ops.use_reference(scan)
-    yield
-    ops._reference = before
 
 
 def test_second_derivative_of_another_tensor_is_an_error() -> None:

@@ -7,8 +7,7 @@ import itertools
 import pytest
 import torch
 
-from gatedrnn.engines.cpu.library import CELLS, GATES
-from tests.engines.cpu.loop import Case, worst
+from tests.engines.cpu.loop import CELLS, GATES, Case, worst
 
 # float64: rounding of sums of up to a few thousand terms. float32: the same, relative to the largest entry.
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-5}

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from gatedrnn.engines.cpu import library
-from gatedrnn.engines.cpu.library import CELLS
-from tests.engines.cpu.loop import Case, native, run, worst
+from tests.engines.cpu.loop import CELLS, Case, native, run, worst
 
 BIG = {"steps": 20, "batch": 33, "inputs": 5, "hidden": 70}  # enough work for several threads
 

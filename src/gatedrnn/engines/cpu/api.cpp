@@ -8,11 +8,14 @@
 #include <initializer_list>
 #include <new>
 #include <numeric>
+#include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "plan.h"
+#include "program_text.h"
 #include "pool.h"
 #include "threads.h"
 
@@ -78,26 +81,43 @@ const Kernels& current() {
   return *kernels;
 }
 
+struct GateFacts {
+  const char* name;
+  int preactivations;
+};
+#define GATEDRNN_FACT(NAME, text, Gate, preactivations) {text, preactivations},
+constexpr GateFacts gate_facts[] = {GATEDRNN_GATES(GATEDRNN_FACT)};
+#undef GATEDRNN_FACT
+
+struct CellFacts {
+  const char *name, *rows;
+  int states;
+  std::vector<std::pair<int, int>> blocks;
+};
+#define GATEDRNN_FACT(NAME, name, Kernel, rows, states, ...) {#name, rows, states, {__VA_ARGS__}},
+const CellFacts cell_facts[] = {GATEDRNN_CELLS(GATEDRNN_FACT)};
+#undef GATEDRNN_FACT
+
+bool has_aux(int64_t gate) { return gate_facts[gate].preactivations == 2; }
+
 CellLayout layout_of(int64_t cell, int64_t gate) {
-  const bool aux = gate == GATEDRNN_REFINE;
-  const BlockSource auxiliary{0, 0, true};
+  const CellFacts& facts = cell_facts[cell];
   CellLayout layout{};
-  auto add = [&](BlockSource source) { layout.source[layout.blocks++] = source; };
-  if (cell == GATEDRNN_GRU) {  // rows r, z, n
-    add({2, -1, false});
-    add({0, 0, false});
-    add({1, 1, false});
-    if (aux) add(auxiliary);
-    layout.hidden_begin = 1;
+  auto add = [&](int input, int hidden) {
+    layout.source[layout.blocks++] = {input, hidden, GATEDRNN_WEIGHT_IH, GATEDRNN_WEIGHT_HH, GATEDRNN_BIAS_IH, GATEDRNN_BIAS_HH};
+  };
+  auto add_aux = [&] {
+    if (has_aux(gate))
+      layout.source[layout.blocks++] = {0, 0, GATEDRNN_WEIGHT_IH_AUX, GATEDRNN_WEIGHT_HH_AUX, GATEDRNN_BIAS_IH_AUX, GATEDRNN_BIAS_HH_AUX};
     layout.input_end = layout.blocks;
-    add({-1, 2, false});
-  } else {
-    const int rows = cell == GATEDRNN_LSTM ? 4 : cell == GATEDRNN_LSTM_TIED ? 3 : 2;
-    for (int block = 0; block < rows; ++block) add({block, block, false});
-    if (aux) add(auxiliary);
-    layout.input_end = layout.blocks;
+  };
+  for (const auto& [input, hidden] : facts.blocks) {
+    if (input < 0 && !layout.input_end) add_aux();
+    if (hidden < 0) layout.hidden_begin = layout.blocks + 1;
+    add(input, hidden);
   }
-  layout.memory = cell == GATEDRNN_LSTM || cell == GATEDRNN_LSTM_TIED;
+  if (!layout.input_end) add_aux();
+  layout.memory = facts.states == 2;
   return layout;
 }
 
@@ -106,9 +126,9 @@ void require(bool condition, const char* message) {
 }
 
 void check_kind(int64_t dtype, int64_t cell, int64_t gate) {
-  require(dtype == GATEDRNN_FLOAT32 || dtype == GATEDRNN_FLOAT64, "dtype must be float32 or float64.");
-  require(cell >= GATEDRNN_LSTM && cell <= GATEDRNN_JANET, "unknown cell.");
-  require(gate >= GATEDRNN_SIGMOID && gate <= GATEDRNN_REFINE, "unknown gate.");
+  require(dtype >= 0 && dtype < GATEDRNN_DTYPE_COUNT, "unknown dtype.");
+  require(cell >= 0 && cell < GATEDRNN_CELL_COUNT, "unknown cell.");
+  require(gate >= 0 && gate < GATEDRNN_GATE_COUNT, "unknown gate.");
 }
 
 // The batch cut into slices, and the slices' rows and lengths.
@@ -118,8 +138,9 @@ struct OwnedPlan {
   std::vector<int64_t> rows, lengths;
 
   std::vector<Meeting> meetings;
+  std::optional<ParsedProgram> program;
 
-  OwnedPlan(const GatedrnnScan& scan, int64_t panel_width, bool teams) {
+  OwnedPlan(const GatedrnnScan& scan, int64_t panel_width, bool forward) {
     // More rows than this in a slice fall out of the cache between two uses; less work than this per thread
     // is done before a second thread has started.
     constexpr int64_t most_rows_of_slice = 64;
@@ -127,6 +148,11 @@ struct OwnedPlan {
     constexpr int64_t most_threads = 1024;  // OpenMP keeps the threads of a team on the stack of the caller
     const int64_t batch = scan.batch;
     plan.layout = layout_of(scan.cell, scan.gate);
+    plan.program = nullptr;
+    if (scan.gate == GATEDRNN_PROGRAM) {
+      program.emplace(scan.program, !forward);
+      plan.program = &program->program;
+    }
     const double work = 2.0 * double(scan.steps) * double(batch) * double(plan.layout.blocks) * double(scan.hidden) *
                         double(scan.recurrent + scan.inputs);
     const int64_t useful = std::max<int64_t>(1, int64_t(std::min(work / least_work, 1e6)));
@@ -170,7 +196,7 @@ struct OwnedPlan {
       slice.length = lengths.data() + slice.first;
     }
     plan.slice = slices.data();
-    plan.team = teams ? members_of_team(scan, panel_width, useful) : 1;
+    plan.team = forward ? members_of_team(scan, panel_width, useful) : 1;
     plan.threads *= plan.team;
     if (plan.team > 1) {
       meetings = std::vector<Meeting>(size_t(plan.slices));
@@ -184,7 +210,7 @@ struct OwnedPlan {
   int64_t members_of_team(const GatedrnnScan& scan, int64_t panel_width, int64_t useful) const {
     constexpr double least_work_of_step = 5e4;
     const double work = 2.0 * double(plan.layout.blocks) * double(scan.hidden) * double(scan.recurrent);
-    if (plan.slices < scan.batch || plan.most_rows > 1 || scan.weight_hr || work < least_work_of_step) return 1;
+    if (plan.slices < scan.batch || plan.most_rows > 1 || scan.weights[GATEDRNN_WEIGHT_HR] || work < least_work_of_step) return 1;
     const int64_t panels = (scan.hidden + panel_width - 1) / panel_width;
     return std::max<int64_t>(1, std::min({std::min(scan.threads, useful) / plan.slices, panels / 2, most_of_team}));
   }
@@ -217,6 +243,15 @@ void check_packed(const GatedrnnScan& scan) {
   }
 }
 
+// All weights and biases of the layout that cannot be left out: biases can, and so can those of no inputs.
+template <class Pointer> void require_weights(const GatedrnnScan& scan, const CellLayout& layout, Pointer const* weights, const char* message) {
+  for (int block = 0; block < layout.blocks; ++block) {
+    const BlockSource& source = layout.source[block];
+    require(source.input < 0 || scan.inputs == 0 || weights[source.weight_ih], message);
+    require(source.hidden < 0 || weights[source.weight_hh], message);
+  }
+}
+
 void check_scan(const Kernels& kernels, const GatedrnnScan* given) {
   require(given != nullptr, "the scan is missing.");
   const GatedrnnScan& scan = *given;
@@ -231,12 +266,13 @@ void check_scan(const Kernels& kernels, const GatedrnnScan* given) {
   require(scan.segment >= 0, "the segment must not be negative.");
   require(scan.coefficient_count >= 0 && (scan.coefficient_count == 0 || scan.coefficients), "the coefficients are missing.");
   require(scan.cell != GATEDRNN_JANET || (scan.odds > 0 && std::isfinite(scan.odds)), "the odds of JANET must be positive and finite.");
-  require((scan.input && scan.weight_ih) || scan.inputs == 0, "an array of the scan is missing.");
-  require(scan.h_0 && scan.weight_hh && scan.output, "an array of the scan is missing.");
-  require(scan.weight_hr || scan.recurrent == scan.hidden, "weight_hr is missing.");
-  require(!layout.memory || scan.c_0, "c_0 is missing.");
-  require(layout.memory || (!scan.weight_hr && !scan.cells && !scan.grad_cells), "only an LSTM has a projection and a memory.");
-  require(scan.gate != GATEDRNN_REFINE || ((scan.weight_ih_aux || scan.inputs == 0) && scan.weight_hh_aux), "the auxiliary weights are missing.");
+  const bool projected = scan.weights[GATEDRNN_WEIGHT_HR] != nullptr;
+  require(scan.input || scan.inputs == 0, "the input is missing.");
+  require(scan.state[0] && (scan.state[1] || !layout.memory), "an initial state is missing.");
+  require(scan.output, "the output is missing.");
+  require_weights(scan, layout, scan.weights, "a weight is missing.");
+  require(projected || scan.recurrent == scan.hidden, "weight_hr is missing.");
+  require(layout.memory || (!projected && !scan.cells && !scan.grad_cells), "only an LSTM has a projection and a memory.");
   if (scan.starts) check_packed(scan);
   if (scan.kept) {
     const int64_t row = kept_row(kernels, scan.dtype, scan.cell, scan.gate, scan.hidden, scan.segment > 0);
@@ -268,7 +304,8 @@ int gatedrnn_forward(const GatedrnnScan* scan) {
   return guarded([&] {
     const Kernels& kernels = current();
     check_scan(kernels, scan);
-    require(scan->h_n && (scan->c_n || !layout_of(scan->cell, scan->gate).memory), "an array for the final state is missing.");
+    const bool memory = layout_of(scan->cell, scan->gate).memory;
+    require(scan->final_state[0] && (scan->final_state[1] || !memory), "an array for the final state is missing.");
     const size_t element = scan->dtype == GATEDRNN_FLOAT32 ? 4 : 8, rows = size_t(scan->steps) * size_t(scan->batch) * element;
     advise_huge_pages(scan->output, rows * size_t(scan->recurrent));
     OwnedPlan owned(*scan, kernels.panel_width(scan->dtype), true);
@@ -284,14 +321,12 @@ int gatedrnn_backward(const GatedrnnScan* scan) {
   return guarded([&] {
     const Kernels& kernels = current();
     check_scan(kernels, scan);
-    const bool memory = layout_of(scan->cell, scan->gate).memory;
-    require(scan->kept || (scan->segment && !memory), "the forward kept nothing for the backward.");
-    const bool inputs = scan->inputs > 0;
-    require(scan->grad_h_0 && (scan->grad_c_0 || !memory) && (scan->grad_weight_ih || !inputs) && scan->grad_weight_hh,
-            "an array for a gradient is missing.");
-    require(scan->gate != GATEDRNN_REFINE || ((scan->grad_weight_ih_aux || !inputs) && scan->grad_weight_hh_aux),
-            "an array for a gradient is missing.");
-    require(!scan->weight_hr || scan->grad_weight_hr, "an array for a gradient is missing.");
+    const CellLayout layout = layout_of(scan->cell, scan->gate);
+    require(scan->kept || (scan->segment && !layout.memory), "the forward kept nothing for the backward.");
+    const char* const missing = "an array for a gradient is missing.";
+    require(scan->grad_state[0] && (scan->grad_state[1] || !layout.memory), missing);
+    require_weights(*scan, layout, scan->grad_weights, missing);
+    require(!scan->weights[GATEDRNN_WEIGHT_HR] || scan->grad_weights[GATEDRNN_WEIGHT_HR], missing);
     OwnedPlan owned(*scan, kernels.panel_width(scan->dtype), false);
     Call call{scan, &owned.plan, nullptr};
     Buffer space(size_t(kernels.backward_bytes(call)));
@@ -302,18 +337,31 @@ int gatedrnn_backward(const GatedrnnScan* scan) {
   });
 }
 
-int gatedrnn_gate(int64_t dtype, int64_t gate, int64_t coefficient_count, const double* coefficients, int64_t n, const void* z,
-                  const void* aux, void* value, void* complement, void* slope, void* slope_aux) {
+int gatedrnn_gate(int64_t dtype, int64_t gate, int64_t coefficient_count, const double* coefficients, const char* program,
+                  int64_t n, const void* z, const void* aux, void* value, void* complement, void* slope, void* slope_aux) {
   return guarded([&] {
     const Kernels& kernels = current();
     check_kind(dtype, GATEDRNN_LSTM, gate);
     require(coefficient_count >= 0 && coefficient_count <= 64, "at most 64 coefficients.");
     require(coefficient_count == 0 || coefficients, "the coefficients are missing.");
     require(n >= 0 && (n == 0 || (z && value && complement && slope)), "an array of the gate is missing.");
-    require(gate != GATEDRNN_REFINE || (aux && slope_aux), "refine takes two pre-activations.");
+    require(!has_aux(gate) || (aux && slope_aux), "the gate takes two pre-activations.");
+    std::optional<ParsedProgram> parsed;
+    if (gate == GATEDRNN_PROGRAM) parsed.emplace(program, true);
+    const GateProgram* given = parsed ? &parsed->program : nullptr;
     run_phases(1, {[&](int64_t) {
-                 kernels.gate(dtype, gate, coefficient_count, coefficients, n, z, aux, value, complement, slope, slope_aux);
+                 kernels.gate(dtype, gate, coefficient_count, coefficients, n, z, aux, value, complement, slope, slope_aux, given);
                }});
+  });
+}
+
+int gatedrnn_program(int64_t dtype, const char* program, int64_t n, const void* z, void* alpha, void* slope) {
+  return guarded([&] {
+    const Kernels& kernels = current();
+    check_kind(dtype, GATEDRNN_LSTM, GATEDRNN_PROGRAM);
+    require(n >= 0 && (n == 0 || (z && alpha && slope)), "an array of the gate is missing.");
+    const ParsedProgram parsed(program, true);
+    run_phases(1, {[&](int64_t) { kernels.program(dtype, parsed.program, n, z, alpha, slope); }});
   });
 }
 
@@ -360,5 +408,26 @@ void gatedrnn_give(void* buffer) { give_back(buffer); }
 int64_t gatedrnn_release(void) { return int64_t(release_idle()); }
 
 int64_t gatedrnn_abi(void) { return GATEDRNN_ABI; }
+
+int64_t gatedrnn_scan_size(void) { return int64_t(sizeof(GatedrnnScan)); }
+
+const char* gatedrnn_facts(void) {
+  static const std::string text = [] {
+    std::string lines = "dtypes";
+#define GATEDRNN_WORD(NAME, text, ...) lines += " " text;
+    GATEDRNN_DTYPES(GATEDRNN_WORD)
+    lines += "\nweights";
+    GATEDRNN_WEIGHTS(GATEDRNN_WORD)
+    lines += "\noperations";
+    GATEDRNN_OPERATIONS(GATEDRNN_WORD)
+#undef GATEDRNN_WORD
+    for (const GateFacts& gate : gate_facts) lines += "\ngate " + std::string(gate.name) + " " + std::to_string(gate.preactivations);
+    for (const CellFacts& cell : cell_facts)
+      lines += "\ncell " + std::string(cell.name) + " " + cell.rows + " " + std::to_string(cell.states) + " " +
+               std::to_string(cell.blocks.size());
+    return lines;
+  }();
+  return text.c_str();
+}
 
 }  // extern "C"

@@ -15,7 +15,7 @@ void pack_left(const Task<Real>& task, const Slice& slice, const Space<Real>& sp
   for (int64_t step = begin; step < end; ++step) {
     int64_t rows = active_rows(slice, step);
     for (int64_t r = 0; r < rows; ++r, ++at) {
-      const Real* h = step == 0 ? task.typed(scan.h_0) + slice.row[r] * scan.recurrent
+      const Real* h = step == 0 ? task.typed(scan.state[0]) + slice.row[r] * scan.recurrent
                                 : task.typed(scan.output) + task.place(slice, r, step - 1) * scan.recurrent;
       row_to_panels(space.left_h + at * width, total * width, h, scan.recurrent);
       Real* left = space.left_x + at * width;
@@ -95,6 +95,7 @@ void backward_step(const Task<Real>& task, const Slice& slice, const Space<Real>
     panel.dh = (task.projected ? space.dm : space.dh) + p * stride;
     panel.dc = space.dc + (layout.memory ? p * stride : 0);
     panel.h = task.projected ? space.block_h + (p * total + at) * width : nullptr;
+    panel.scratch = space.scratch;
     panel.size = rows * width;
     task.cell.backward(panel, task.parameters);
     for (int block = 0; block < layout.blocks; ++block) clear_lanes(panel.da[block], rows, scan.hidden - p * width);
@@ -151,10 +152,10 @@ template <class Real> void backward_slice(const Task<Real>& task, const Slice& s
   clear(space.dh, stride * task.recurrent_panels);
   if (task.layout.memory) clear(space.dc, stride * task.hidden_panels);
   for (int64_t r = 0; r < slice.rows; ++r) {
-    if (scan.grad_h_n)
-      row_to_panels(space.dh + r * width, stride, task.typed(scan.grad_h_n) + slice.row[r] * scan.recurrent, scan.recurrent);
-    if (scan.grad_c_n && task.layout.memory)
-      row_to_panels(space.dc + r * width, stride, task.typed(scan.grad_c_n) + slice.row[r] * scan.hidden, scan.hidden);
+    if (scan.grad_final_state[0])
+      row_to_panels(space.dh + r * width, stride, task.typed(scan.grad_final_state[0]) + slice.row[r] * scan.recurrent, scan.recurrent);
+    if (scan.grad_final_state[1] && task.layout.memory)
+      row_to_panels(space.dc + r * width, stride, task.typed(scan.grad_final_state[1]) + slice.row[r] * scan.hidden, scan.hidden);
   }
   const Real* kept = kept_of_slice(task, slice);
   if (!scan.segment) {
@@ -172,9 +173,9 @@ template <class Real> void backward_slice(const Task<Real>& task, const Slice& s
     }
   }
   for (int64_t r = 0; r < slice.rows; ++r) {
-    panels_to_row(task.typed(scan.grad_h_0) + slice.row[r] * scan.recurrent, space.dh + r * width, stride, scan.recurrent);
+    panels_to_row(task.typed(scan.grad_state[0]) + slice.row[r] * scan.recurrent, space.dh + r * width, stride, scan.recurrent);
     if (task.layout.memory)
-      panels_to_row(task.typed(scan.grad_c_0) + slice.row[r] * scan.hidden, space.dc + r * width, stride, scan.hidden);
+      panels_to_row(task.typed(scan.grad_state[1]) + slice.row[r] * scan.hidden, space.dc + r * width, stride, scan.hidden);
   }
   clear_padding(task, slice, task.typed(scan.grad_input), scan.inputs);
 }
@@ -225,23 +226,23 @@ template <class Real> void reduce_thread(const Task<Real>& task, int64_t thread)
     const BlockSource& source = layout.source[block];
     const Real* total_x = space.total_x + block * H * (inputs + 1);  // the last column is the bias
     if (source.hidden >= 0) {
-      Real* weight = task.typed(source.aux ? scan.grad_weight_hh_aux : scan.grad_weight_hh) + source.hidden * h * recurrent;
+      Real* weight = task.typed(scan.grad_weights[source.weight_hh]) + source.hidden * h * recurrent;
       reduce_block<Real>(task, thread, space.total_h + (block - layout.hidden_begin) * H * recurrent, recurrent, 0, recurrent, weight,
                          recurrent, 1);
-      Real* bias = task.typed(source.aux ? scan.grad_bias_hh_aux : scan.grad_bias_hh);
+      Real* bias = task.typed(scan.grad_weights[source.bias_hh]);
       if (bias) reduce_block<Real>(task, thread, total_x, inputs + 1, inputs, inputs + 1, bias + source.hidden * h, 1, 0);
     }
     if (source.input >= 0) {
       if (inputs > 0) {
-        Real* weight = task.typed(source.aux ? scan.grad_weight_ih_aux : scan.grad_weight_ih) + source.input * h * inputs;
+        Real* weight = task.typed(scan.grad_weights[source.weight_ih]) + source.input * h * inputs;
         reduce_block<Real>(task, thread, total_x, inputs + 1, 0, inputs, weight, inputs, 1);
       }
-      Real* bias = task.typed(source.aux ? scan.grad_bias_ih_aux : scan.grad_bias_ih);
+      Real* bias = task.typed(scan.grad_weights[source.bias_ih]);
       if (bias) reduce_block<Real>(task, thread, total_x, inputs + 1, inputs, inputs + 1, bias + source.input * h, 1, 0);
     }
   }
   if (task.projected)  // (recurrent, hidden): a row for each column of the totals
-    reduce_block<Real>(task, thread, space.total_projection, recurrent, 0, recurrent, task.typed(scan.grad_weight_hr), 1, h);
+    reduce_block<Real>(task, thread, space.total_projection, recurrent, 0, recurrent, task.typed(scan.grad_weights[GATEDRNN_WEIGHT_HR]), 1, h);
 }
 
 }  // namespace GATEDRNN_ISA

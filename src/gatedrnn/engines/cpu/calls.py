@@ -14,10 +14,13 @@ import torch
 from torch import Tensor
 
 from gatedrnn.engines.cpu import library
-from gatedrnn.engines.cpu.checks import check_arguments, check_backward, has_memory
+from gatedrnn.engines.cpu.checks import check_arguments, check_backward
+from gatedrnn.engines.cpu.kernel import Kernel, parse
 
 #: Bytes from which on a buffer comes from the library, as its own large ones do.
 POOLED = 4 << 20
+
+Room = Callable[[Tensor, Sequence[int]], Tensor]
 
 
 def segment_length(steps: Any) -> int:
@@ -28,112 +31,120 @@ def segment_length(steps: Any) -> int:
     return length
 
 
-def _fill(scan: library.Scan, **tensors: Tensor | None) -> None:
-    for name, tensor in tensors.items():
-        if tensor is None or tensor.numel() == 0:
-            setattr(scan, name, None)
-        elif tensor.untyped_storage().nbytes() == 0:
-            raise RuntimeError(f"{name} has no memory: its storage was resized to 0 bytes")
-        else:
-            setattr(scan, name, tensor.data_ptr())
+def _address(name: str, tensor: Tensor | None) -> int | None:
+    if tensor is None:
+        return None
+    address = tensor.data_ptr()
+    if address == 0 and tensor.numel():
+        raise RuntimeError(f"{name} has no memory: its storage was resized to 0 bytes")
+    return address or None
 
 
 def _describe(
     input: Tensor,
-    h_0: Tensor,
-    c_0: Tensor | None,
-    weights: Sequence[Tensor | None],
+    state: Sequence[Tensor],
+    weights: Sequence[Tensor],
     lengths: Tensor | None,
     batch_sizes: Tensor | None,
-    cell: str,
-    gate: str,
-    coefficients: Sequence[float],
-    beta: float,
+    kernel: Kernel,
     reverse: bool,
     recompute: bool,
     threads: int,
 ) -> tuple[library.Scan, list[Any]]:
     """The description of the scan for the library, and what must stay alive while it is used."""
+    facts = library.FACTS
     scan = library.Scan()
-    scan.dtype = library.DTYPES.index(str(input.dtype).removeprefix("torch."))
-    scan.cell, scan.gate = library.CELLS.index(cell), library.GATES.index(gate)
-    scan.steps = _steps(input, batch_sizes)
-    scan.batch, scan.inputs = h_0.shape[0], input.shape[-1]
-    scan.hidden, scan.recurrent = _hidden(h_0, c_0), h_0.shape[1]
+    scan.dtype = facts.dtypes.index(_name(input.dtype))
+    scan.cell, scan.gate = list(facts.cells).index(kernel.cell), list(facts.gates).index(kernel.gate)
+    scan.steps = len(input) if batch_sizes is None else len(batch_sizes)
+    scan.batch, scan.inputs = state[0].shape[0], input.shape[-1]
+    scan.hidden, scan.recurrent = state[-1].shape[1], state[0].shape[1]
     scan.reverse, scan.threads = reverse, threads
     scan.segment = segment_length(scan.steps) if recompute else 0
-    numbers = (ctypes.c_double * max(1, len(coefficients)))(*coefficients)
-    scan.coefficient_count, scan.coefficients = len(coefficients), ctypes.addressof(numbers)
-    scan.odds = math.exp(-beta) if cell == "janet" else 1.0
+    scan.odds = math.exp(-kernel.beta)
+    scan.program = kernel.program.encode() or None
     scan.input_strides[:] = (0, *input.stride())[-3:]
-    starts = None
+    scan.input = _address("input", input)
+    alive: list[Any] = [input]
+    if kernel.coefficients:
+        numbers = (ctypes.c_double * len(kernel.coefficients))(*kernel.coefficients)
+        scan.coefficient_count, scan.coefficients = len(numbers), ctypes.addressof(numbers)
+        alive.append(numbers)
     if batch_sizes is not None:
         starts = batch_sizes.cumsum(0) - batch_sizes
         lengths = (batch_sizes > torch.arange(scan.batch).unsqueeze(-1)).sum(-1)
-    solid = [None if w is None else w.contiguous() for w in (h_0, c_0, *weights, lengths, starts)]
-    names = ("h_0", "c_0", *library.WEIGHTS, "lengths", "starts")
-    _fill(scan, input=input, **dict(zip(names, solid, strict=True)))
-    return scan, [numbers, input, *solid]
+        scan.starts = starts.data_ptr()
+        alive.append(starts)
+    if lengths is not None:
+        lengths = lengths.contiguous()
+        scan.lengths = _address("lengths", lengths)
+        alive.append(lengths)
+    for place, tensor in enumerate(state):
+        solid = tensor.contiguous()
+        scan.state[place] = _address(f"state {place}", solid)
+        alive.append(solid)
+    for name, tensor in zip(kernel.weights, weights, strict=True):
+        solid = tensor.contiguous()
+        scan.weights[facts.weights.index(name)] = _address(name, solid)
+        alive.append(solid)
+    return scan, alive
 
 
-def _steps(input: Tensor, batch_sizes: Tensor | None) -> int:
-    return int(len(input) if batch_sizes is None else len(batch_sizes))
-
-
-def _hidden(h_0: Tensor, c_0: Tensor | None) -> int:
-    return h_0.shape[1] if c_0 is None else c_0.shape[1]
+def _name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _result_shapes(
     input: Tensor,
-    h_0: Tensor,
-    c_0: Tensor | None,
+    state: Sequence[Tensor],
     batch_sizes: Tensor | None,
-    cell: str,
-    gate: str,
+    kernel: Kernel,
     keep: bool,
     recompute: bool,
     collect: bool,
-) -> tuple[Sequence[int], ...]:
-    """Of output, h_n, c_n, cells and kept. Zeros where there is nothing to hold."""
-    rows = input.shape[:-1]
-    hidden = _hidden(h_0, c_0)
+) -> dict[str, Sequence[int]]:
+    """Of the results by name, in their order. Zeros where there is nothing to hold."""
+    rows, hidden = input.shape[:-1], state[-1].shape[1]
     size = 0
     if keep:
         steps = input.shape[0] if batch_sizes is None else batch_sizes.shape[0]
-        row = library.kept_row(str(input.dtype).removeprefix("torch."), cell, gate, hidden, recompute)
-        size = row * h_0.shape[0] * (-(-steps // segment_length(steps)) if recompute else steps)
-    return (
-        (*rows, h_0.shape[1]),
-        h_0.shape,
-        c_0.shape if c_0 is not None else (0, 0),
-        (*rows, hidden) if collect else (0,) * input.dim(),
-        (size,),
-    )
+        row = library.kept_row(_name(input.dtype), kernel.cell, kernel.gate, hidden, recompute)
+        size = row * state[0].shape[0] * (-(-steps // segment_length(steps)) if recompute else steps)
+    finals = {name: s.shape for name, s in zip(("h_n", "c_n"), state, strict=False)}
+    return {
+        "output": (*rows, state[0].shape[1]),
+        **finals,
+        "cells": (*rows, hidden) if collect else (0,) * input.dim(),
+        "kept": (size,),
+    }
 
 
 def outputs(
     input: Tensor,
-    h_0: Tensor,
-    c_0: Tensor | None,
+    state: Sequence[Tensor],
     batch_sizes: Tensor | None,
-    cell: str,
-    gate: str,
+    kernel: Kernel,
     keep: bool,
     recompute: bool,
     collect: bool,
-    room: Callable[[Tensor, Sequence[int]], Tensor] = Tensor.new_empty,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Room for the results: output, h_n, c_n, cells, kept, threads. Empty where there is nothing to hold."""
-    output, h_n, c_n, cells, kept = _result_shapes(input, h_0, c_0, batch_sizes, cell, gate, keep, recompute, collect)
-    return (
-        room(input, output),
-        input.new_empty(h_n),
-        input.new_empty(c_n),
-        room(input, cells),
-        room(input, kept),
-        torch.empty((), dtype=torch.int64, device=input.device),
-    )
+    room: Room = Tensor.new_empty,
+) -> list[Tensor]:
+    """Room for the results: output, the final states, cells, kept, threads. Empty where there is nothing to hold."""
+    shapes = _result_shapes(input, state, batch_sizes, kernel, keep, recompute, collect)
+    results = [room(input, shape) for shape in shapes.values()]
+    return [*results, torch.empty((), dtype=torch.int64, device=input.device)]
+
+
+def gradients_of(
+    input: Tensor,
+    state: Sequence[Tensor],
+    weights: Sequence[Tensor],
+    input_gradient: bool,
+    room: Room = Tensor.new_empty,
+) -> list[Tensor]:
+    """Room for the gradients of input (empty if not wanted), state and weights."""
+    first = room(input, input.shape if input_gradient else (0,))
+    return [first, *(room(input, tensor.shape) for tensor in (*state, *weights))]
 
 
 def _pooled(like: Tensor, shape: Sequence[int]) -> Tensor:
@@ -149,149 +160,97 @@ def _pooled(like: Tensor, shape: Sequence[int]) -> Tensor:
 
 def run_forward(
     input: Tensor,
-    h_0: Tensor,
-    c_0: Tensor | None,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias_ih: Tensor | None,
-    bias_hh: Tensor | None,
-    weight_hr: Tensor | None,
-    weight_ih_aux: Tensor | None,
-    weight_hh_aux: Tensor | None,
-    bias_ih_aux: Tensor | None,
-    bias_hh_aux: Tensor | None,
+    state: Sequence[Tensor],
+    weights: Sequence[Tensor],
     lengths: Tensor | None,
     batch_sizes: Tensor | None,
-    cell: str,
-    gate: str,
-    coefficients: Sequence[float],
-    beta: float,
+    kernel: str,
     reverse: bool,
     keep: bool,
     recompute: bool,
     collect: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """One direction of one layer: output (T, B, n), h_n, c_n, cells, kept, threads.
+) -> list[Tensor]:
+    """One direction of one layer: output (T, B, n), the final states, cells, kept, threads.
 
     With ``batch_sizes`` input, output and cells are packed: (N, features).
 
-    c_n is empty for a cell without a memory and cells (c at every step) unless ``collect``. ``kept`` is what the
-    backward reads, empty unless ``keep``; ``threads`` is the number of threads that its layout belongs to.
+    ``cells`` (c at every step) is empty unless ``collect``. ``kept`` is what the backward reads, empty unless ``keep``;
+    ``threads`` is the number of threads that its layout belongs to.
     """
-    weights = (
-        weight_ih,
-        weight_hh,
-        bias_ih,
-        bias_hh,
-        weight_hr,
-        weight_ih_aux,
-        weight_hh_aux,
-        bias_ih_aux,
-        bias_hh_aux,
-    )
-    check_arguments(input, h_0, c_0, weights, lengths, batch_sizes, cell, gate, beta)
-    results = outputs(input, h_0, c_0, batch_sizes, cell, gate, keep, recompute, collect, _pooled)
-    output, h_n, c_n, cells, kept, threads = results
-    threads.fill_(torch.get_num_threads())
+    parsed = parse(kernel)
+    check_arguments(parsed, input, state, weights, lengths, batch_sizes)
+    results = outputs(input, state, batch_sizes, parsed, keep, recompute, collect, _pooled)
+    output, *finals, cells, kept, threads = results
+    count = torch.get_num_threads()
+    threads.fill_(count)
     if output.numel() == 0:
-        h_n.copy_(h_0)
-        if c_0 is not None:
-            c_n.copy_(c_0)
+        for final, first in zip(finals, state, strict=True):
+            final.copy_(first)
         return results
-    described, _alive = _describe(
-        input, h_0, c_0, weights, lengths, batch_sizes, cell, gate, coefficients, beta, reverse, recompute, int(threads)
-    )
+    described, _alive = _describe(input, state, weights, lengths, batch_sizes, parsed, reverse, recompute, count)
     described.kept_size = kept.numel()
-    _fill(described, output=output, h_n=h_n, c_n=c_n, cells=cells, kept=kept)
+    described.output, described.kept = output.data_ptr(), kept.data_ptr() or None
+    described.cells = cells.data_ptr() or None
+    for place, final in enumerate(finals):
+        described.final_state[place] = final.data_ptr()
     library.forward(described)
     return results
 
 
 def run_backward(
-    grad_output: Tensor | None,
-    grad_h_n: Tensor | None,
-    grad_c_n: Tensor | None,
-    grad_cells: Tensor | None,
+    gradients: Sequence[Tensor],
     input: Tensor,
-    h_0: Tensor,
-    c_0: Tensor | None,
-    weight_ih: Tensor,
-    weight_hh: Tensor,
-    bias_ih: Tensor | None,
-    bias_hh: Tensor | None,
-    weight_hr: Tensor | None,
-    weight_ih_aux: Tensor | None,
-    weight_hh_aux: Tensor | None,
-    bias_ih_aux: Tensor | None,
-    bias_hh_aux: Tensor | None,
+    state: Sequence[Tensor],
+    weights: Sequence[Tensor],
     lengths: Tensor | None,
     batch_sizes: Tensor | None,
     output: Tensor,
     kept: Tensor,
     threads: Tensor,
-    cell: str,
-    gate: str,
-    coefficients: Sequence[float],
-    beta: float,
+    kernel: str,
     reverse: bool,
     recompute: bool,
     input_gradient: bool,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """The gradients of input, h_0, c_0 and the nine weights, in the order of the arguments.
-
-    Empty where the argument is None, and for the input unless ``input_gradient``.
-    """
-    weights = (
-        weight_ih,
-        weight_hh,
-        bias_ih,
-        bias_hh,
-        weight_hr,
-        weight_ih_aux,
-        weight_hh_aux,
-        bias_ih_aux,
-        bias_hh_aux,
-    )
-    check_arguments(input, h_0, c_0, weights, lengths, batch_sizes, cell, gate, beta)
-    shapes = _result_shapes(input, h_0, c_0, batch_sizes, cell, gate, True, recompute, has_memory(cell))
-    given = {"output": grad_output, "h_n": grad_h_n, "c_n": grad_c_n, "cells": grad_cells}
+) -> list[Tensor]:
+    """The gradients of input (empty unless ``input_gradient``), state and weights, given those of output, the final
+    states and cells, of shape (0,) where there is none."""
+    parsed = parse(kernel)
+    check_arguments(parsed, input, state, weights, lengths, batch_sizes)
+    shapes = _result_shapes(input, state, batch_sizes, parsed, True, recompute, parsed.states == 2)
+    names = [name for name in shapes if name != "kept"]
+    if len(gradients) != len(names):
+        raise RuntimeError(f"gradients are those of {', '.join(names)}, got {len(gradients)}")
+    given = dict(zip(names, gradients, strict=True))
     check_backward(given, output, kept, threads, input.dtype, shapes)
-    incoming = {name: gradient for name, gradient in given.items() if gradient is not None and gradient.numel()}
-    gradients = gradients_of(input, h_0, c_0, weights, input_gradient, _pooled)
+    incoming = {name: gradient for name, gradient in given.items() if gradient.numel()}
+    results = gradients_of(input, state, weights, input_gradient, _pooled)
+    of_input, of_state, of_weights = results[0], results[1 : 1 + len(state)], results[1 + len(state) :]
     if output.numel() == 0:
-        for gradient in gradients:
+        for gradient in results:
             gradient.zero_()
-        for place, name in ((1, "h_n"), (2, "c_n")):
+        for gradient, name in zip(of_state, ("h_n", "c_n"), strict=False):
             if name in incoming:
-                gradients[place].copy_(incoming[name])
-        return gradients
-    described, _alive = _describe(
-        input, h_0, c_0, weights, lengths, batch_sizes, cell, gate, coefficients, beta, reverse, recompute, int(threads)
-    )
+                gradient.copy_(incoming[name])
+        return results
+    described, alive = _describe(input, state, weights, lengths, batch_sizes, parsed, reverse, recompute, int(threads))
     described.kept_size = kept.numel()
-    solid = {"output": output.contiguous(), "kept": kept.contiguous()}
+    for name, saved in (("output", output.contiguous()), ("kept", kept.contiguous())):
+        setattr(described, name, _address(name, saved))
+        alive.append(saved)
     for name, gradient in incoming.items():
         strided = name in ("output", "cells")  # only the features must be contiguous
         rows = gradient if strided and gradient.stride(-1) == 1 else gradient.contiguous()
+        address = _address(f"grad_{name}", rows)
         if strided:
             getattr(described, f"grad_{name}_strides")[:] = (0, *rows.stride())[-3:-1]
-        solid[f"grad_{name}"] = rows  # alive until the library has read it
-    _fill(described, **solid)
-    names = ("input", "h_0", "c_0", *library.WEIGHTS)
-    _fill(described, **{f"grad_{name}": gradient for name, gradient in zip(names, gradients, strict=True)})
+            setattr(described, f"grad_{name}", address)
+        else:
+            described.grad_final_state[names.index(name) - 1] = address
+        alive.append(rows)  # until the library has read it
+    described.grad_input = of_input.data_ptr() or None
+    for place, gradient in enumerate(of_state):
+        described.grad_state[place] = gradient.data_ptr()
+    for name, gradient in zip(parsed.weights, of_weights, strict=True):
+        described.grad_weights[library.FACTS.weights.index(name)] = gradient.data_ptr() or None
     library.backward(described)
-    return gradients
-
-
-def gradients_of(
-    input: Tensor,
-    h_0: Tensor,
-    c_0: Tensor | None,
-    weights: Sequence[Tensor | None],
-    input_gradient: bool,
-    room: Callable[[Tensor, Sequence[int]], Tensor] = Tensor.new_empty,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
-    def like(tensor: Tensor | None) -> Tensor:
-        return room(input, tensor.shape if tensor is not None else (0,))
-
-    return (like(input if input_gradient else None), like(h_0), like(c_0), *(like(w) for w in weights))  # type: ignore[return-value]
+    return results

@@ -2,7 +2,7 @@
 // hidden units for all rows. One file for each cell implements it for every gate.
 #pragma once
 #include "gates.h"
-#include "plan.h"
+#include "program.h"
 
 namespace gatedrnn {
 namespace GATEDRNN_ISA {
@@ -18,6 +18,7 @@ template <class Real> struct ForwardPanel {
   const Real* h_previous;
   Real* h;
   Real* c;       // in: before the step; out: after it
+  Real* scratch; // room for a gate program
   int64_t size;  // elements, whole vectors
 };
 
@@ -30,6 +31,7 @@ template <class Real> struct BackwardPanel {
   Real* dh;  // in: gradient of h; out: the part of it that reaches h_previous directly
   Real* dc;  // in: gradient of c; out: of c_previous
   Real* h;   // out, where not null: h before the projection
+  Real* scratch;
   int64_t size;
 };
 
@@ -39,23 +41,37 @@ template <class Real> struct CellKernel {
   bool direct;  // whether dh reaches h_previous directly
 };
 
-template <class Real> CellKernel<Real> lstm_kernel(int64_t gate);
-template <class Real> CellKernel<Real> lstm_tied_kernel(int64_t gate);
-template <class Real> CellKernel<Real> gru_kernel(int64_t gate);
-template <class Real> CellKernel<Real> janet_kernel(int64_t gate);
-
-// The kernel of a cell (a template over the gate with members `forward` and `backward`) for a gate by number.
-template <class Real, template <class, class> class Cell> CellKernel<Real> kernel_for_gate(int64_t gate) {
+// The kernel of a cell (a template over the gate with members `forward`, `backward` and `direct`) for a gate.
+template <class Real, template <class, class> class Cell> CellKernel<Real> kernel_for_gate(GatedrnnGate gate) {
   switch (gate) {
-    case GATEDRNN_SIGMOID: return {Cell<Real, Sigmoid>::forward, Cell<Real, Sigmoid>::backward, Cell<Real, Sigmoid>::direct};
-    case GATEDRNN_SOFTSIGN: return {Cell<Real, Softsign>::forward, Cell<Real, Softsign>::backward, Cell<Real, Softsign>::direct};
-    case GATEDRNN_FAST: return {Cell<Real, Fast>::forward, Cell<Real, Fast>::backward, Cell<Real, Fast>::direct};
-    case GATEDRNN_ITERATED_FAST:
-      return {Cell<Real, IteratedFast>::forward, Cell<Real, IteratedFast>::backward, Cell<Real, IteratedFast>::direct};
-    case GATEDRNN_POLYNOMIAL:
-      return {Cell<Real, Polynomial>::forward, Cell<Real, Polynomial>::backward, Cell<Real, Polynomial>::direct};
-    default: return {Cell<Real, Refine>::forward, Cell<Real, Refine>::backward, Cell<Real, Refine>::direct};
+#define GATEDRNN_CASE(NAME, text, Gate, ...) \
+  case GATEDRNN_##NAME:                      \
+    return {Cell<Real, Gate>::forward, Cell<Real, Gate>::backward, Cell<Real, Gate>::direct};
+    GATEDRNN_GATES(GATEDRNN_CASE)
+#undef GATEDRNN_CASE
+    case GATEDRNN_GATE_COUNT: break;
   }
+  __builtin_trap();  // numbers are checked where they enter the library
+}
+
+// Defines the kernels of a cell in its own file.
+#define GATEDRNN_DEFINE_CELL(name, Cell)                                                                              \
+  template <> CellKernel<float> name##_kernel(GatedrnnGate gate) { return kernel_for_gate<float, Cell>(gate); } \
+  template <> CellKernel<double> name##_kernel(GatedrnnGate gate) { return kernel_for_gate<double, Cell>(gate); }
+
+#define GATEDRNN_DECLARE(NAME, name, ...) template <class Real> CellKernel<Real> name##_kernel(GatedrnnGate gate);
+GATEDRNN_CELLS(GATEDRNN_DECLARE)
+#undef GATEDRNN_DECLARE
+
+template <class Real> CellKernel<Real> kernel_of(GatedrnnCell cell, GatedrnnGate gate) {
+  switch (cell) {
+#define GATEDRNN_CASE(NAME, name, ...) \
+  case GATEDRNN_##NAME: return name##_kernel<Real>(gate);
+    GATEDRNN_CELLS(GATEDRNN_CASE)
+#undef GATEDRNN_CASE
+    case GATEDRNN_CELL_COUNT: break;
+  }
+  __builtin_trap();
 }
 
 // A step is made in several short passes over the panel, which stays in the first cache. In one pass with all functions
@@ -66,24 +82,55 @@ template <class Real> GATEDRNN_INLINE void logistic_pass(Real* a, int64_t size) 
 template <class Real> GATEDRNN_INLINE void tanh_pass(Real* result, const Real* x, int64_t size) {
   for (int64_t j = 0; j < size; j += Tile<Real>::lanes) store(result + j, tanh<Real>(load(x + j)));
 }
-// What the backward needs of the forget gate in the place of its pre-activation.
-template <class Real, class Gate> GATEDRNN_INLINE void kept_pass(Real* z, int64_t size, const CellParameters<Real>& parameters) {
-  for (int64_t j = 0; j < size; j += Tile<Real>::lanes) store(z + j, Gate::template kept<Real>(load(z + j), parameters.gate));
+// Elements of scratch that a gate program needs for panels of so many.
+template <class Real> int64_t program_scratch(const GateProgram* program, int64_t size) {
+  return program ? 2 * size + program->registers * program_piece<Real>(program->registers) : 0;
 }
 
-// The forget gate of a step from what `kept_pass` left.
-template <class Real, class Gate>
-GATEDRNN_INLINE GateValue<Real> forget_forward(const Real* kept, const Real* aux, const CellParameters<Real>& parameters) {
-  Vec<Real> second = {};
-  if constexpr (Gate::preactivations == 2) second = load(aux);
-  return Gate::template parts<Real>(load(kept), second, parameters.gate);
-}
-template <class Real, class Gate>
-GATEDRNN_INLINE GateSlope<Real> forget_backward(const Real* kept, const Real* aux, const CellParameters<Real>& parameters) {
-  Vec<Real> second = {};
-  if constexpr (Gate::preactivations == 2) second = load(aux);
-  return Gate::template slopes<Real>(load(kept), second, parameters.gate);
-}
+// The forget gate of a step, forward: first a pass that puts what the backward needs in the place of z, then the values.
+template <class Real, class Gate> class ForgetForward {
+ public:
+  GATEDRNN_INLINE ForgetForward(Real* z, const Real* aux, int64_t size, Real* scratch, const CellParameters<Real>& parameters)
+      : source_(z), aux_(aux), parameters_(parameters.gate) {
+    if constexpr (Gate::traced) {
+      run_program<Real>(*parameters.gate.program, z, size, {scratch, scratch + size}, scratch + 2 * size);
+      source_ = scratch;
+    } else {
+      for (int64_t j = 0; j < size; j += Tile<Real>::lanes) store(z + j, Gate::template kept<Real>(load(z + j), parameters_));
+    }
+  }
+  GATEDRNN_INLINE GateValue<Real> operator()(int64_t j) const {
+    Vec<Real> second = {};
+    if constexpr (Gate::preactivations == 2) second = load(aux_ + j);
+    return Gate::template parts<Real>(load(source_ + j), second, parameters_);
+  }
+
+ private:
+  const Real *source_, *aux_;
+  const GateParameters<Real>& parameters_;
+};
+
+// The same backward, with the slopes, from what the forward left.
+template <class Real, class Gate> class ForgetBackward {
+ public:
+  GATEDRNN_INLINE ForgetBackward(const Real* kept, const Real* aux, int64_t size, Real* scratch, const CellParameters<Real>& parameters)
+      : source_(kept), aux_(aux), parameters_(parameters.gate) {
+    if constexpr (Gate::traced) {
+      run_program<Real>(*parameters.gate.program, kept, size, {scratch, scratch + size}, scratch + 2 * size);
+      source_ = scratch;
+      aux_ = scratch + size;
+    }
+  }
+  GATEDRNN_INLINE GateSlope<Real> operator()(int64_t j) const {
+    Vec<Real> second = {};
+    if constexpr (Gate::traced || Gate::preactivations == 2) second = load(aux_ + j);
+    return Gate::template slopes<Real>(load(source_ + j), second, parameters_);
+  }
+
+ private:
+  const Real *source_, *aux_;
+  const GateParameters<Real>& parameters_;
+};
 
 }  // namespace GATEDRNN_ISA
 }  // namespace gatedrnn

@@ -3,107 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 
 import torch
 from torch import Tensor
 
-from gatedrnn.engines.cpu import library
-from gatedrnn.engines.cpu.names import cell_named
+from gatedrnn.engines.cpu.kernel import Kernel
 from gatedrnn.engines.packing import check_batch_sizes
 
-Shape = tuple[int, ...]
-
-_NAMES = ("input", "h_0", "c_0", *library.WEIGHTS)
-
-
-def has_memory(cell: str) -> bool:
-    return cell in ("lstm", "lstm_tied")
-
-
-@lru_cache(maxsize=1024)
-def _weight_shapes(
-    cell: str, gate: str, inputs: int, hidden: int, recurrent: int, projected: bool, beta: float
-) -> tuple[Shape | None, ...]:
-    """The shapes of library.WEIGHTS; None: there is no such weight."""
-    made = cell_named(cell, recurrent if projected else 0, beta)
-    shapes = made.parameter_shapes(inputs, hidden, bias=True, aux=gate == "refine")
-    return tuple(shapes.get(name) for name in library.WEIGHTS)
+Shape = Sequence[int]
+_STATES = ("h_0", "c_0")
 
 
 def check_arguments(
+    kernel: Kernel,
     input: Tensor,
-    h_0: Tensor,
-    c_0: Tensor | None,
-    weights: Sequence[Tensor | None],
+    state: Sequence[Tensor],
+    weights: Sequence[Tensor],
     lengths: Tensor | None,
     batch_sizes: Tensor | None,
-    cell: str,
-    gate: str,
-    beta: float,
 ) -> None:
     """Raise for arguments of a scan that do not belong together. The library checks the values of ``lengths``."""
-    if cell not in library.CELLS:
-        raise ValueError(f"unknown cell {cell!r}; known cells: {', '.join(library.CELLS)}")
-    if gate not in library.GATES:
-        raise ValueError(f"unknown gate {gate!r}; known gates: {', '.join(library.GATES)}")
-    if input is None or h_0 is None:  # torch lets None pass where a schema asks for a tensor
-        raise RuntimeError(f"{'input' if input is None else 'h_0'} is missing")
-    if input.dtype not in (torch.float32, torch.float64):
-        raise ValueError(f"input must be float32 or float64, got {input.dtype}")
-    tensors = (input, h_0, c_0, *weights)
-    for name, tensor in zip(_NAMES, tensors, strict=True):
-        if tensor is not None:
-            _check_kind(name, tensor, input.dtype)
-
+    if input is None:  # torch lets None pass where a schema asks for a tensor
+        raise RuntimeError("input is missing")
+    dtype = input.dtype
+    if dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"input must be float32 or float64, got {dtype}")
+    _check_kind("input", input, dtype)
     _check_dimensions("input", input, ("steps", "batch", "features") if batch_sizes is None else ("rows", "features"))
-    _check_dimensions("h_0", h_0, ("batch", "hidden"))
-    if c_0 is not None:
-        _check_dimensions("c_0", c_0, ("batch", "hidden"))
     batch = _batch(input, lengths, batch_sizes)
-    memory, projected = has_memory(cell), weights[library.WEIGHTS.index("weight_hr")] is not None
-    if memory and c_0 is None:
-        raise RuntimeError(f"c_0 is missing: the cell {cell!r} has a memory")
-    hidden = h_0.shape[1] if c_0 is None else c_0.shape[1]
-    recurrent = h_0.shape[1] if projected else hidden
-    shapes = (
-        tuple(input.shape),
-        (batch, recurrent),
-        (batch, hidden) if memory else None,
-        *_weight_shapes(cell, gate, input.shape[-1], hidden, recurrent, projected, beta),
-    )
-    for name, tensor, shape in zip(_NAMES, tensors, shapes, strict=True):
+    if len(state) != kernel.states:
+        raise RuntimeError(f"the cell {kernel.cell!r} has {kernel.states} state(s), got {len(state)}")
+    if len(weights) != len(kernel.weights):
+        raise RuntimeError(f"{len(kernel.weights)} weights are named, got {len(weights)}")
+    for name, tensor in zip(_STATES, state, strict=False):
         if tensor is None:
-            if shape is not None and not name.startswith("bias"):
-                raise RuntimeError(f"{name} is missing: expected a tensor of shape {shape}")
-        elif shape is None:
-            raise RuntimeError(f"the cell {cell!r} with the gate {gate!r} has no {name}, got {tuple(tensor.shape)}")
-        elif tensor.shape != shape:
-            raise RuntimeError(f"size mismatch for {name}: expected {shape}, got {tuple(tensor.shape)}")
+            raise RuntimeError(f"{name} is missing")
+        _check_kind(name, tensor, dtype)
+        _check_dimensions(name, tensor, ("batch", "hidden"))
+    hidden = state[-1].shape[1]
+    recurrent = state[0].shape[1] if "weight_hr" in kernel.weights else hidden
+    for name, tensor, size in zip(_STATES, state, (recurrent, hidden), strict=False):
+        _check_shape(name, tensor, dtype, (batch, size))
+    shapes = kernel.shapes(input.shape[-1], hidden, recurrent)
+    for name, tensor, shape in zip(kernel.weights, weights, shapes, strict=True):
+        if tensor is None:
+            raise RuntimeError(f"{name} is missing: expected a tensor of shape {shape}")
+        _check_shape(name, tensor, dtype, shape)
 
 
 def check_backward(
-    gradients: Mapping[str, Tensor | None],
+    gradients: Mapping[str, Tensor],
     output: Tensor,
     kept: Tensor,
     threads: Tensor,
     dtype: torch.dtype,
-    shapes: Sequence[Sequence[int]],
+    shapes: Mapping[str, Shape],
 ) -> None:
-    """Raise unless gradients and saved results have the shapes of output, h_n, c_n, cells and kept.
+    """Raise unless gradients and saved results have the shapes of the results they belong to.
 
     The saved ones come through the hooks of torch.autograd.graph.saved_tensors_hooks, which may hand back anything.
     """
-    for (name, gradient), shape in zip(gradients.items(), shapes[:4], strict=True):
-        if gradient is not None and (gradient.numel() or name != "cells"):  # they may not have been collected
-            _check_shape(f"grad_{name}", gradient, dtype, shape)
-    _check_shape("output", output, dtype, shapes[0])
-    _check_shape("kept", kept, dtype, shapes[4])
+    for name, gradient in gradients.items():
+        if gradient.shape != (0,) and (gradient.numel() or name != "cells"):  # they may not have been collected
+            _check_shape(f"grad_{name}", gradient, dtype, shapes[name])
+    _check_shape("output", output, dtype, shapes["output"])
+    _check_shape("kept", kept, dtype, shapes["kept"])
     if threads.numel() != 1:
         raise RuntimeError(f"size mismatch for threads: expected (), got {tuple(threads.shape)}")
 
 
-def _check_shape(name: str, tensor: Tensor, dtype: torch.dtype, shape: Sequence[int]) -> None:
+def _check_shape(name: str, tensor: Tensor, dtype: torch.dtype, shape: Shape) -> None:
     _check_kind(name, tensor, dtype)
     if tensor.shape != tuple(shape):
         raise RuntimeError(f"size mismatch for {name}: expected {tuple(shape)}, got {tuple(tensor.shape)}")

@@ -12,12 +12,12 @@ void load_states(const Task<Real>& task, const Slice& slice, const Space<Real>& 
   const GatedrnnScan& scan = task.scan;
   int64_t stride = slice.rows * width;
   for (int64_t r = 0; r < slice.rows; ++r) {
-    const Real* h = task.typed(scan.h_0) + slice.row[r] * scan.recurrent;
+    const Real* h = task.typed(scan.state[0]) + slice.row[r] * scan.recurrent;
     if (step > 0 && slice.length[r] >= step)
       h = task.typed(scan.output) + task.place(slice, r, step - 1) * scan.recurrent;
     row_to_panels(space.h[0] + r * width, stride, h, scan.recurrent);
     if (task.layout.memory && !checkpoint)
-      row_to_panels(space.c + r * width, stride, task.typed(scan.c_0) + slice.row[r] * scan.hidden, scan.hidden);
+      row_to_panels(space.c + r * width, stride, task.typed(scan.state[1]) + slice.row[r] * scan.hidden, scan.hidden);
   }
   if (checkpoint) __builtin_memcpy(space.c, checkpoint, size_t(stride * task.hidden_panels) * sizeof(Real));
 }
@@ -120,6 +120,7 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
       panel.h_previous = h_previous + (task.projected ? 0 : p * stride);
       panel.c = space.c + (layout.memory ? p * stride : 0);
       panel.h = task.projected ? space.hidden + p * stride : h_next + p * stride;
+      panel.scratch = space.scratch;
       panel.size = rows * width;
       task.cell.forward(panel, task.parameters);
       clear_lanes(panel.h, rows, scan.hidden - p * width);
@@ -144,9 +145,9 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
         const Real* last = h_next + r * width + own_h / width * stride;
         panels_to_row(task.typed(scan.output) + task.place(slice, r, step) * scan.recurrent + own_h, last, stride, end_h - own_h);
         if (r < going_on) continue;
-        panels_to_row(task.typed(scan.h_n) + slice.row[r] * scan.recurrent + own_h, last, stride, end_h - own_h);
+        panels_to_row(task.typed(scan.final_state[0]) + slice.row[r] * scan.recurrent + own_h, last, stride, end_h - own_h);
         if (layout.memory)
-          panels_to_row(task.typed(scan.c_n) + slice.row[r] * scan.hidden + own_c, space.c + share.first_panel * stride + r * width,
+          panels_to_row(task.typed(scan.final_state[1]) + slice.row[r] * scan.hidden + own_c, space.c + share.first_panel * stride + r * width,
                         stride, end_c - own_c);
       }
       if (checkpoints && layout.memory && (step + 1) % scan.segment == 0 && step + 1 < scan.steps)

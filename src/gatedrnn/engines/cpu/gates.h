@@ -3,14 +3,16 @@
 // s = alpha(z) where the slope follows from it, z otherwise.
 #pragma once
 #include "elementary.h"
+#include "plan.h"
 
 namespace gatedrnn {
 namespace GATEDRNN_ISA {
 
-// Odd powers beyond the first of the polynomial gate; empty for all others.
+// Odd powers beyond the first of the polynomial gate, empty for all others; the program of a gate of one's own.
 template <class Real> struct GateParameters {
   const Real* coefficients = nullptr;
   int64_t count = 0;
+  const GateProgram* program = nullptr;  // of the gate Program
 };
 
 template <class Real> struct GateValue {
@@ -60,6 +62,7 @@ template <> struct Saturation<double> {
 
 struct Sigmoid {
   static constexpr int preactivations = 1;
+  static constexpr bool traced = false;
   template <class Real> static GATEDRNN_INLINE Vec<Real> kept(Vec<Real> z, const GateParameters<Real>&) { return z; }
   template <class Real> static GATEDRNN_INLINE GateValue<Real> parts(Vec<Real> z, Vec<Real>, const GateParameters<Real>&) {
     return sigmoid_pair<Real>(z);
@@ -72,6 +75,7 @@ struct Sigmoid {
 
 struct Softsign {
   static constexpr int preactivations = 1;
+  static constexpr bool traced = false;
   template <class Real> static GATEDRNN_INLINE Vec<Real> kept(Vec<Real> z, const GateParameters<Real>&) { return z; }
   template <class Real> static GATEDRNN_INLINE GateSlope<Real> slopes(Vec<Real> z, Vec<Real>, const GateParameters<Real>&) {
     // small <= 1/2, so the large side loses nothing in 1 - small.
@@ -88,6 +92,7 @@ struct Softsign {
 
 struct Fast {
   static constexpr int preactivations = 1;
+  static constexpr bool traced = false;
   template <class Real> static GATEDRNN_INLINE Vec<Real> kept(Vec<Real> z, const GateParameters<Real>&) {
     return sinh_saturated<Real>(z, Saturation<Real>::once);
   }
@@ -101,6 +106,7 @@ struct Fast {
 
 struct IteratedFast {
   static constexpr int preactivations = 1;
+  static constexpr bool traced = false;
   template <class Real> static GATEDRNN_INLINE Vec<Real> kept(Vec<Real> z, const GateParameters<Real>&) { return z; }
   template <class Real> static GATEDRNN_INLINE GateValue<Real> parts(Vec<Real> z, Vec<Real>, const GateParameters<Real>&) {
     return sigmoid_pair<Real>(Twice<Real>(z).s);
@@ -139,6 +145,7 @@ struct IteratedFast {
 
 struct Polynomial {
   static constexpr int preactivations = 1;
+  static constexpr bool traced = false;
   template <class Real> static GATEDRNN_INLINE Vec<Real> kept(Vec<Real> z, const GateParameters<Real>&) { return z; }
   template <class Real>
   static GATEDRNN_INLINE GateValue<Real> parts(Vec<Real> z, Vec<Real>, const GateParameters<Real>& parameters) {
@@ -178,6 +185,7 @@ struct Polynomial {
 
 struct Refine {
   static constexpr int preactivations = 2;
+  static constexpr bool traced = false;
   template <class Real> static GATEDRNN_INLINE Vec<Real> kept(Vec<Real> z, const GateParameters<Real>&) { return z; }
   template <class Real> static GATEDRNN_INLINE GateValue<Real> parts(Vec<Real> z, Vec<Real> aux, const GateParameters<Real>&) {
     Doubled<Real> g(z);
@@ -215,6 +223,21 @@ struct Refine {
     // 2 sigma(z) sigma(-z), with fewer roundings than the product of the two.
     GATEDRNN_INLINE Vec<Real> twice_product() const { return twice_e / (one_and_e * one_and_e); }
   };
+};
+
+// A gate of one's own: the interpreter has made s and, for the backward, alpha' of z, which is what is kept.
+struct Program {
+  static constexpr int preactivations = 1;
+  static constexpr bool traced = true;
+  template <class Real> static GATEDRNN_INLINE GateValue<Real> parts(Vec<Real> s, Vec<Real>, const GateParameters<Real>&) {
+    return sigmoid_pair<Real>(s);
+  }
+  template <class Real> static GATEDRNN_INLINE GateSlope<Real> slopes(Vec<Real> s, Vec<Real> alpha_slope, const GateParameters<Real>&) {
+    auto g = sigmoid_slope<Real>(s, alpha_slope);
+    // Beyond saturation 0, whatever alpha' is there; a gate does not fall, as in gates/stable.py.
+    g.slope = magnitude<Real>(s) > Exponent<Real>::saturation || g.slope < Real(0) ? Vec<Real>{} : g.slope;
+    return g;
+  }
 };
 
 }  // namespace GATEDRNN_ISA

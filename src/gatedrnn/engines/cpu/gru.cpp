@@ -10,20 +10,21 @@ template <class Real, class Gate> struct Gru {
   static constexpr int hidden = Gate::preactivations == 2 ? 4 : 3;
   static void forward(const ForwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
     logistic_pass<Real>(panel.a[1], panel.size);
-    kept_pass<Real, Gate>(panel.a[2], panel.size, parameters);
+    ForgetForward<Real, Gate> gate(panel.a[2], panel.a[3], panel.size, panel.scratch, parameters);
     for (int64_t j = 0; j < panel.size; j += Tile<Real>::lanes)
       store(panel.a[0] + j, tanh<Real>(load<Real>(panel.a[0] + j) + load<Real>(panel.a[1] + j) * load<Real>(panel.a[hidden] + j)));
     for (int64_t j = 0; j < panel.size; j += Tile<Real>::lanes) {
-      auto forget = forget_forward<Real, Gate>(panel.a[2] + j, panel.a[3] + j, parameters);
+      auto forget = gate(j);
       Vec<Real> n = load<Real>(panel.a[0] + j), h = load(panel.h_previous + j);
       store(panel.h + j, h + forget.complement * (n - h));
     }
   }
   static void backward(const BackwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
     constexpr Real one = 1;
+    ForgetBackward<Real, Gate> gate(panel.a[2], panel.a[3], panel.size, panel.scratch, parameters);
     for (int64_t j = 0; j < panel.size; j += Tile<Real>::lanes) {
       Vec<Real> n = load(panel.a[0] + j), r = load(panel.a[1] + j), n_hidden = load(panel.a[hidden] + j);
-      auto forget = forget_backward<Real, Gate>(panel.a[2] + j, panel.a[3] + j, parameters);
+      auto forget = gate(j);
       Vec<Real> dh = load(panel.dh + j);
       Vec<Real> df = dh * (load(panel.h_previous + j) - n);
       Vec<Real> dn = dh * forget.complement * ((one - n) * (one + n));
@@ -37,8 +38,7 @@ template <class Real, class Gate> struct Gru {
   }
 };
 
-template <> CellKernel<float> gru_kernel(int64_t gate) { return kernel_for_gate<float, Gru>(gate); }
-template <> CellKernel<double> gru_kernel(int64_t gate) { return kernel_for_gate<double, Gru>(gate); }
+GATEDRNN_DEFINE_CELL(gru, Gru)
 
 }  // namespace GATEDRNN_ISA
 }  // namespace gatedrnn

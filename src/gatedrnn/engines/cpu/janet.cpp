@@ -8,10 +8,10 @@ namespace GATEDRNN_ISA {
 template <class Real, class Gate> struct Janet {
   static constexpr bool direct = true;
   static void forward(const ForwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
-    kept_pass<Real, Gate>(panel.a[0], panel.size, parameters);
+    ForgetForward<Real, Gate> gate(panel.a[0], panel.a[2], panel.size, panel.scratch, parameters);
     tanh_pass<Real>(panel.a[1], panel.a[1], panel.size);
     for (int64_t j = 0; j < panel.size; j += Tile<Real>::lanes) {
-      auto forget = forget_forward<Real, Gate>(panel.a[0] + j, panel.a[2] + j, parameters);
+      auto forget = gate(j);
       Vec<Real> i = forget.complement / denominator(forget.complement, forget.value, parameters.odds);
       Vec<Real> g = load<Real>(panel.a[1] + j), h = load(panel.h_previous + j);
       store(panel.h + j, h + (i * g - forget.complement * h));
@@ -19,9 +19,10 @@ template <class Real, class Gate> struct Janet {
   }
   static void backward(const BackwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
     constexpr Real one = 1;
+    ForgetBackward<Real, Gate> gate(panel.a[0], panel.a[2], panel.size, panel.scratch, parameters);
     for (int64_t j = 0; j < panel.size; j += Tile<Real>::lanes) {
       Vec<Real> g = load(panel.a[1] + j);
-      auto forget = forget_backward<Real, Gate>(panel.a[0] + j, panel.a[2] + j, parameters);
+      auto forget = gate(j);
       Vec<Real> inverse = one / denominator(forget.complement, forget.value, parameters.odds);
       Vec<Real> i = forget.complement * inverse;
       Vec<Real> dh = load(panel.dh + j);
@@ -41,8 +42,7 @@ template <class Real, class Gate> struct Janet {
   }
 };
 
-template <> CellKernel<float> janet_kernel(int64_t gate) { return kernel_for_gate<float, Janet>(gate); }
-template <> CellKernel<double> janet_kernel(int64_t gate) { return kernel_for_gate<double, Janet>(gate); }
+GATEDRNN_DEFINE_CELL(janet, Janet)
 
 }  // namespace GATEDRNN_ISA
 }  // namespace gatedrnn

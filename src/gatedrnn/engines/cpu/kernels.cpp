@@ -6,18 +6,22 @@ namespace gatedrnn {
 namespace GATEDRNN_ISA {
 namespace {
 
+// Room for two results of a vector and the registers of any program.
+constexpr int64_t scratch_of_sweep = 2 * 64 + 8192;
+static_assert(most_registers * 2 * 32 <= 8192, "see program_piece");
+
+// A gate over n pre-activations, as the cells compute it, some vectors at a time.
 template <class Real, class Gate>
-void sweep(const GateParameters<Real>& parameters, int64_t n, const Real* z, const Real* aux, Real* value, Real* complement, Real* slope,
-           Real* slope_aux) {
+void sweep(const CellParameters<Real>& parameters, int64_t n, const Real* z, const Real* aux, Real* value, Real* complement, Real* slope,
+           Real* slope_aux, Real* scratch) {
   constexpr int64_t lanes = Tile<Real>::lanes;
   for (int64_t at = 0; at < n; at += lanes) {
     const size_t bytes = size_t(smaller(lanes, n - at)) * sizeof(Real);
-    Vec<Real> first = {}, second = {};
-    __builtin_memcpy(&first, z + at, bytes);
-    if (Gate::preactivations == 2) __builtin_memcpy(&second, aux + at, bytes);
-    Vec<Real> kept = Gate::template kept<Real>(first, parameters);
-    auto parts = Gate::template parts<Real>(kept, second, parameters);
-    auto slopes = Gate::template slopes<Real>(kept, second, parameters);
+    Real first[lanes] = {}, second[lanes] = {};
+    __builtin_memcpy(first, z + at, bytes);
+    if (Gate::preactivations == 2) __builtin_memcpy(second, aux + at, bytes);
+    const auto parts = ForgetForward<Real, Gate>(first, second, lanes, scratch, parameters)(0);
+    const auto slopes = ForgetBackward<Real, Gate>(first, second, lanes, scratch, parameters)(0);
     __builtin_memcpy(value + at, &parts.value, bytes);
     __builtin_memcpy(complement + at, &parts.complement, bytes);
     __builtin_memcpy(slope + at, &slopes.slope, bytes);
@@ -25,26 +29,53 @@ void sweep(const GateParameters<Real>& parameters, int64_t n, const Real* z, con
   }
 }
 
+template <class Real> decltype(&sweep<Real, Sigmoid>) sweep_of(GatedrnnGate gate) {
+  switch (gate) {
+#define GATEDRNN_CASE(NAME, text, Gate, ...) \
+  case GATEDRNN_##NAME: return sweep<Real, Gate>;
+    GATEDRNN_GATES(GATEDRNN_CASE)
+#undef GATEDRNN_CASE
+    case GATEDRNN_GATE_COUNT: break;
+  }
+  __builtin_trap();
+}
+
 template <class Real>
-void gate_of(int64_t gate, int64_t count, const double* coefficients, int64_t n, const void* z, const void* aux, void* value,
-             void* complement, void* slope, void* slope_aux) {
+void gate_of(GatedrnnGate gate, int64_t count, const double* coefficients, int64_t n, const void* z, const void* aux, void* value,
+             void* complement, void* slope, void* slope_aux, const GateProgram* program) {
   constexpr int64_t most = 64;  // checked by the caller
-  Real own[most];
+  Real own[most], scratch[scratch_of_sweep];
   for (int64_t k = 0; k < count; ++k) own[k] = Real(coefficients[k]);
-  GateParameters<Real> parameters{own, count};
-  auto run = gate == GATEDRNN_SIGMOID         ? sweep<Real, Sigmoid>
-             : gate == GATEDRNN_SOFTSIGN      ? sweep<Real, Softsign>
-             : gate == GATEDRNN_FAST          ? sweep<Real, Fast>
-             : gate == GATEDRNN_ITERATED_FAST ? sweep<Real, IteratedFast>
-             : gate == GATEDRNN_POLYNOMIAL    ? sweep<Real, Polynomial>
-                                              : sweep<Real, Refine>;
+  CellParameters<Real> parameters{{own, count, program}, Real(1)};
+  auto run = sweep_of<Real>(gate);
   run(parameters, n, static_cast<const Real*>(z), static_cast<const Real*>(aux), static_cast<Real*>(value),
-      static_cast<Real*>(complement), static_cast<Real*>(slope), static_cast<Real*>(slope_aux));
+      static_cast<Real*>(complement), static_cast<Real*>(slope), static_cast<Real*>(slope_aux), scratch);
 }
 
 void gate(int64_t dtype, int64_t gate, int64_t count, const double* coefficients, int64_t n, const void* z, const void* aux, void* value,
-          void* complement, void* slope, void* slope_aux) {
-  (dtype == GATEDRNN_FLOAT32 ? gate_of<float> : gate_of<double>)(gate, count, coefficients, n, z, aux, value, complement, slope, slope_aux);
+          void* complement, void* slope, void* slope_aux, const GateProgram* program) {
+  (dtype == GATEDRNN_FLOAT32 ? gate_of<float> : gate_of<double>)(GatedrnnGate(gate), count, coefficients, n, z, aux, value, complement, slope,
+                                                                   slope_aux, program);
+}
+
+template <class Real> void program_of(const GateProgram& program, int64_t n, const Real* z, Real* alpha, Real* slope) {
+  constexpr int64_t lanes = Tile<Real>::lanes;
+  Real scratch[scratch_of_sweep];
+  for (int64_t at = 0; at < n; at += lanes) {
+    const size_t bytes = size_t(smaller(lanes, n - at)) * sizeof(Real);
+    Real given[lanes] = {}, results[2][lanes];
+    __builtin_memcpy(given, z + at, bytes);
+    run_program<Real>(program, given, lanes, {results[0], results[1]}, scratch);
+    __builtin_memcpy(alpha + at, results[0], bytes);
+    __builtin_memcpy(slope + at, results[1], bytes);
+  }
+}
+
+void program(int64_t dtype, const GateProgram& program, int64_t n, const void* z, void* alpha, void* slope) {
+  if (dtype == GATEDRNN_FLOAT32)
+    program_of<float>(program, n, static_cast<const float*>(z), static_cast<float*>(alpha), static_cast<float*>(slope));
+  else
+    program_of<double>(program, n, static_cast<const double*>(z), static_cast<double*>(alpha), static_cast<double*>(slope));
 }
 
 int64_t panel_width(int64_t dtype) { return dtype == GATEDRNN_FLOAT32 ? Tile<float>::width : Tile<double>::width; }
@@ -76,7 +107,7 @@ int64_t backward_bytes(const Call& call) { return bytes(call, true); }
 #define GATEDRNN_NAME(x) GATEDRNN_TEXT(x)
 extern const Kernels kernels;
 const Kernels kernels = {GATEDRNN_NAME(GATEDRNN_ISA), panel_width, forward_bytes, backward_bytes, pack_forward, pack_backward, forward,
-                         backward, reduce_gradients, gate};
+                         backward, reduce_gradients, gate, program};
 
 }  // namespace GATEDRNN_ISA
 }  // namespace gatedrnn

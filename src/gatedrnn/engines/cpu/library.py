@@ -11,32 +11,16 @@ import sys
 import weakref
 from ctypes import c_char_p, c_double, c_int, c_int64, c_void_p
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
 from gatedrnn.engines.cpu.elf import check_whole
 
-ABI = 2
-DTYPES = ("float32", "float64")
-CELLS = ("lstm", "lstm_tied", "gru", "janet")
-GATES = ("sigmoid", "softsign", "fast", "iterated_fast", "polynomial", "refine")
-WEIGHTS = (
-    "weight_ih",
-    "weight_hh",
-    "bias_ih",
-    "bias_hh",
-    "weight_hr",
-    "weight_ih_aux",
-    "weight_hh_aux",
-    "bias_ih_aux",
-    "bias_hh_aux",
-)
-
-_POINTERS = (
-    *("lengths", "starts", "input", "h_0", "c_0", *WEIGHTS, "output", "h_n", "c_n", "cells", "kept"),
-    *("grad_output", "grad_h_n", "grad_c_n", "grad_cells", "grad_input", "grad_h_0", "grad_c_0"),
-    *(f"grad_{name}" for name in WEIGHTS),
-)
+#: The version of abi.h that Scan mirrors.
+ABI = 3
+#: Places for weights in the structure.
+_WEIGHTS = 9
 
 
 class Scan(ctypes.Structure):
@@ -45,10 +29,37 @@ class Scan(ctypes.Structure):
     _fields_ = (
         [(name, c_int64) for name in ("dtype", "cell", "gate", "steps", "batch", "inputs", "hidden", "recurrent")]  # type: ignore[assignment]
         + [(name, c_int64) for name in ("reverse", "threads", "segment", "kept_size", "coefficient_count")]
-        + [("coefficients", c_void_p), ("odds", c_double)]
+        + [("coefficients", c_void_p), ("odds", c_double), ("program", c_char_p)]
         + [("input_strides", c_int64 * 3), ("grad_output_strides", c_int64 * 2), ("grad_cells_strides", c_int64 * 2)]
-        + [(name, c_void_p) for name in _POINTERS]
+        + [("lengths", c_void_p), ("starts", c_void_p), ("input", c_void_p)]
+        + [("state", c_void_p * 2), ("weights", c_void_p * _WEIGHTS)]
+        + [("output", c_void_p), ("final_state", c_void_p * 2), ("cells", c_void_p), ("kept", c_void_p)]
+        + [("grad_output", c_void_p), ("grad_final_state", c_void_p * 2), ("grad_cells", c_void_p)]
+        + [("grad_input", c_void_p), ("grad_state", c_void_p * 2), ("grad_weights", c_void_p * _WEIGHTS)]
     )
+
+
+class CellFacts(NamedTuple):
+    """What the library says of a cell."""
+
+    #: Names of the row blocks of its weights, in order.
+    rows: tuple[str, ...]
+    #: h, or h and c.
+    states: int
+    #: Pre-activations of a step, the auxiliary one not counted.
+    blocks: int
+
+
+class Facts(NamedTuple):
+    """The lists of facts.h; the place in a list is the number that stands in the structure."""
+
+    dtypes: tuple[str, ...]
+    weights: tuple[str, ...]
+    #: Instructions of gate programs.
+    operations: tuple[str, ...]
+    #: Pre-activations by name.
+    gates: dict[str, int]
+    cells: dict[str, CellFacts]
 
 
 class UnavailableError(RuntimeError):
@@ -93,6 +104,11 @@ def _load(file: Path, advice: str) -> ctypes.CDLL:
                 f"{file} belongs to another version of the package (interface {found}, not {ABI}). {advice}"
             )
         _declare(library)
+        if (size := library.gatedrnn_scan_size()) != ctypes.sizeof(Scan):
+            raise UnavailableError(
+                f"{file} belongs to another version of the package "
+                f"(interface {found} with a structure of {size} bytes, not {ctypes.sizeof(Scan)}). {advice}"
+            )
     except AttributeError as error:
         reason = str(error).removeprefix(f"{file}: ")
         raise UnavailableError(f"{file} is not the CPU engine of this version: {reason}. {advice}") from error
@@ -103,7 +119,8 @@ def _declare(library: ctypes.CDLL) -> None:
     for name, restype, argtypes in (
         ("forward", c_int, (ctypes.POINTER(Scan),)),
         ("backward", c_int, (ctypes.POINTER(Scan),)),
-        ("gate", c_int, (c_int64, c_int64, c_int64, c_void_p, c_int64) + (c_void_p,) * 6),
+        ("gate", c_int, (c_int64, c_int64, c_int64, c_void_p, c_char_p, c_int64) + (c_void_p,) * 6),
+        ("program", c_int, (c_int64, c_char_p, c_int64) + (c_void_p,) * 3),
         ("error", c_char_p, ()),
         ("isa", c_char_p, ()),
         ("select_isa", c_int, (c_char_p,)),
@@ -113,9 +130,29 @@ def _declare(library: ctypes.CDLL) -> None:
         ("take", c_void_p, (c_int64,)),
         ("give", None, (c_void_p,)),
         ("release", c_int64, ()),
+        ("scan_size", c_int64, ()),
+        ("facts", c_char_p, ()),
     ):
         function = getattr(library, f"gatedrnn_{name}")
         function.restype, function.argtypes = restype, argtypes
+
+
+def _read_facts(library: ctypes.CDLL) -> Facts:
+    lines = [line.split() for line in library.gatedrnn_facts().decode().splitlines()]
+
+    def listed(kind: str) -> list[list[str]]:
+        return [words for first, *words in lines if first == kind]
+
+    return Facts(
+        tuple(listed("dtypes")[0]),
+        tuple(listed("weights")[0]),
+        tuple(listed("operations")[0]),
+        {name: int(preactivations) for name, preactivations in listed("gate")},
+        {
+            name: CellFacts(tuple(rows.split(",")), int(states), int(blocks))
+            for name, rows, states, blocks in listed("cell")
+        },
+    )
 
 
 def torch_threads() -> tuple[int | None, int | None, int | None]:
@@ -151,7 +188,7 @@ def select_instruction_set(name: str | None) -> None:
 
 def panel_width(dtype: str) -> int:
     """Hidden units are padded to a multiple of this in everything that is kept."""
-    return int(load().gatedrnn_panel_width(DTYPES.index(dtype)))
+    return int(load().gatedrnn_panel_width(FACTS.dtypes.index(dtype)))
 
 
 def kept_row(dtype: str, cell: str, gate: str, hidden: int, recompute: bool) -> int:
@@ -159,8 +196,8 @@ def kept_row(dtype: str, cell: str, gate: str, hidden: int, recompute: bool) -> 
 
     As the library's gatedrnn_kept_row, in arithmetic that torch.compile can trace with a symbolic size.
     """
-    memory = cell in ("lstm", "lstm_tied")
-    blocks = {"lstm": 4, "lstm_tied": 3, "gru": 4, "janet": 2}[cell] + (gate == "refine")
+    facts = FACTS.cells[cell]
+    blocks, memory = facts.blocks + FACTS.gates[gate] - 1, facts.states - 1
     width = panel_width(dtype)
     return (hidden + width - 1) // width * width * (memory if recompute else blocks + memory)
 
@@ -196,6 +233,8 @@ def _check(status: int) -> None:
 # Opened once, at import: torch.compile traces the calls that ask for it, and must find only values there. An import
 # never fails; what is wrong is said when the engine is asked for.
 _library: ctypes.CDLL | None = None
+#: What the library knows; nothing where there is none.
+FACTS = Facts((), (), (), {}, {})
 _reason: str | None = None
 _wrong_setting: str | None = None
 try:
@@ -203,6 +242,7 @@ try:
 except UnavailableError as error:
     _reason = str(error)
 else:
+    FACTS = _read_facts(_library)
     if _library.gatedrnn_isa() is None:
         _wrong_setting = _library.gatedrnn_error().decode()
     _library.gatedrnn_borrow_threads(*torch_threads())

@@ -26,11 +26,11 @@ template <class Real, class Gate> struct Untied {
   static constexpr bool direct = false;
   static void forward(const ForwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
     logistic_pass<Real>(panel.a[0], panel.size);
-    kept_pass<Real, Gate>(panel.a[1], panel.size, parameters);
+    ForgetForward<Real, Gate> gate(panel.a[1], panel.a[4], panel.size, panel.scratch, parameters);
     tanh_pass<Real>(panel.a[2], panel.a[2], panel.size);
     logistic_pass<Real>(panel.a[3], panel.size);
     for (int64_t j = 0; j < panel.size; j += Tile<Real>::lanes) {
-      auto forget = forget_forward<Real, Gate>(panel.a[1] + j, panel.a[4] + j, parameters);
+      auto forget = gate(j);
       Vec<Real> i = load<Real>(panel.a[0] + j), g = load<Real>(panel.a[2] + j), c = load<Real>(panel.c + j);
       store(panel.c + j, c + (i * g - forget.complement * c));
     }
@@ -39,9 +39,10 @@ template <class Real, class Gate> struct Untied {
   static void backward(const BackwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
     constexpr Real one = 1;
     output_backward<Real>(panel, panel.a[3], panel.da[3]);
+    ForgetBackward<Real, Gate> gate(panel.a[1], panel.a[4], panel.size, panel.scratch, parameters);
     for (int64_t j = 0; j < panel.size; j += Tile<Real>::lanes) {
       Vec<Real> i = load(panel.a[0] + j), g = load(panel.a[2] + j);
-      auto forget = forget_backward<Real, Gate>(panel.a[1] + j, panel.a[4] + j, parameters);
+      auto forget = gate(j);
       Vec<Real> dc = load<Real>(panel.dc + j), df = dc * load(panel.c_previous + j);
       store(panel.da[0] + j, dc * g * (i * (one - i)));
       store(panel.da[1] + j, df * forget.slope);
@@ -56,11 +57,11 @@ template <class Real, class Gate> struct Untied {
 template <class Real, class Gate> struct Tied {
   static constexpr bool direct = false;
   static void forward(const ForwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
-    kept_pass<Real, Gate>(panel.a[0], panel.size, parameters);
+    ForgetForward<Real, Gate> gate(panel.a[0], panel.a[3], panel.size, panel.scratch, parameters);
     tanh_pass<Real>(panel.a[1], panel.a[1], panel.size);
     logistic_pass<Real>(panel.a[2], panel.size);
     for (int64_t j = 0; j < panel.size; j += Tile<Real>::lanes) {
-      auto forget = forget_forward<Real, Gate>(panel.a[0] + j, panel.a[3] + j, parameters);
+      auto forget = gate(j);
       Vec<Real> g = load<Real>(panel.a[1] + j), c = load<Real>(panel.c + j);
       store(panel.c + j, c + forget.complement * (g - c));
     }
@@ -69,9 +70,10 @@ template <class Real, class Gate> struct Tied {
   static void backward(const BackwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
     constexpr Real one = 1;
     output_backward<Real>(panel, panel.a[2], panel.da[2]);
+    ForgetBackward<Real, Gate> gate(panel.a[0], panel.a[3], panel.size, panel.scratch, parameters);
     for (int64_t j = 0; j < panel.size; j += Tile<Real>::lanes) {
       Vec<Real> g = load(panel.a[1] + j);
-      auto forget = forget_backward<Real, Gate>(panel.a[0] + j, panel.a[3] + j, parameters);
+      auto forget = gate(j);
       Vec<Real> dc = load<Real>(panel.dc + j), df = dc * (load(panel.c_previous + j) - g);
       store(panel.da[0] + j, df * forget.slope);
       store(panel.da[1] + j, dc * forget.complement * ((one - g) * (one + g)));
@@ -81,10 +83,8 @@ template <class Real, class Gate> struct Tied {
   }
 };
 
-template <> CellKernel<float> lstm_kernel(int64_t gate) { return kernel_for_gate<float, Untied>(gate); }
-template <> CellKernel<double> lstm_kernel(int64_t gate) { return kernel_for_gate<double, Untied>(gate); }
-template <> CellKernel<float> lstm_tied_kernel(int64_t gate) { return kernel_for_gate<float, Tied>(gate); }
-template <> CellKernel<double> lstm_tied_kernel(int64_t gate) { return kernel_for_gate<double, Tied>(gate); }
+GATEDRNN_DEFINE_CELL(lstm, Untied)
+GATEDRNN_DEFINE_CELL(lstm_tied, Tied)
 
 }  // namespace GATEDRNN_ISA
 }  // namespace gatedrnn

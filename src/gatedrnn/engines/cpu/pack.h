@@ -26,13 +26,11 @@ void pack_plain(Real* panel, const Real* weight, int64_t rows, int64_t column, i
 
 template <class Real> const Real* input_weight(const Task<Real>& task, int block) {
   const BlockSource& source = task.layout.source[block];
-  const Real* weight = task.typed(source.aux ? task.scan.weight_ih_aux : task.scan.weight_ih);
-  return weight + source.input * task.scan.hidden * task.scan.inputs;
+  return task.weight(source.weight_ih) + source.input * task.scan.hidden * task.scan.inputs;
 }
 template <class Real> const Real* hidden_weight(const Task<Real>& task, int block) {
   const BlockSource& source = task.layout.source[block];
-  const Real* weight = task.typed(source.aux ? task.scan.weight_hh_aux : task.scan.weight_hh);
-  return weight + source.hidden * task.scan.hidden * task.scan.recurrent;
+  return task.weight(source.weight_hh) + source.hidden * task.scan.hidden * task.scan.recurrent;
 }
 
 template <class Real> void pack_bias(const Task<Real>& task, int64_t panel, int block) {
@@ -40,8 +38,8 @@ template <class Real> void pack_bias(const Task<Real>& task, int64_t panel, int 
   const BlockSource& source = task.layout.source[block];
   const GatedrnnScan& scan = task.scan;
   Real* bias = task.bias + (panel * task.layout.blocks + block) * width;
-  const Real* input = source.input < 0 ? nullptr : task.typed(source.aux ? scan.bias_ih_aux : scan.bias_ih);
-  const Real* hidden = source.hidden < 0 ? nullptr : task.typed(source.aux ? scan.bias_hh_aux : scan.bias_hh);
+  const Real* input = source.input < 0 ? nullptr : task.weight(source.bias_ih);
+  const Real* hidden = source.hidden < 0 ? nullptr : task.weight(source.bias_hh);
   for (int64_t lane = 0; lane < width; ++lane) {
     int64_t unit = panel * width + lane;
     Real sum = 0;
@@ -77,7 +75,7 @@ template <class Real> void pack_for_forward(const Task<Real>& task, int64_t thre
     }
   if (task.projected)
     for (int64_t p = thread; p < task.recurrent_panels; p += task.plan.threads)
-      pack_transposed(task.right_projection + p * task.hidden_panels * width * width, task.typed(scan.weight_hr), p * width,
+      pack_transposed(task.right_projection + p * task.hidden_panels * width * width, task.weight(GATEDRNN_WEIGHT_HR), p * width,
                       scan.recurrent, scan.hidden, task.hidden_panels * width);
 }
 
@@ -108,7 +106,7 @@ template <class Real> void pack_for_backward(const Task<Real>& task, int64_t thr
   }
   if (task.projected)
     for (int64_t p = thread; p < task.hidden_panels; p += threads)
-      pack_plain(task.back_projection + p * task.recurrent_panels * width * width, task.typed(scan.weight_hr), scan.recurrent,
+      pack_plain(task.back_projection + p * task.recurrent_panels * width * width, task.weight(GATEDRNN_WEIGHT_HR), scan.recurrent,
                  p * width, scan.hidden, task.recurrent_panels * width);
 }
 

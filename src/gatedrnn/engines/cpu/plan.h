@@ -6,13 +6,13 @@
 namespace gatedrnn {
 
 constexpr int most_blocks = 5;
+constexpr int64_t most_registers = 64;  // of a gate program at a time
 
-// A block is one pre-activation of all hidden units. `input` and `hidden` are its row blocks in weight_ih and
-// weight_hh, or -1 where it has no such part; `aux` takes them from the auxiliary weights. Blocks without a
+// Where a block (facts.h) comes from: its row blocks in two of the scan's weights and biases, or -1. Blocks without a
 // hidden part come first and blocks without an input part last, so both kinds are contiguous ranges.
 struct BlockSource {
   int input, hidden;
-  bool aux;
+  GatedrnnWeight weight_ih, weight_hh, bias_ih, bias_hh;
 };
 
 struct CellLayout {
@@ -32,8 +32,25 @@ struct Slice {
   const int64_t* length;
 };
 
+// A gate program, its registers numbered anew so that few are needed. Register 0 is z.
+struct ProgramOperand {
+  int64_t slot;  // -1: a constant
+  double constant;
+};
+struct ProgramStep {
+  int64_t operation;
+  ProgramOperand operand[3];
+  int64_t result;
+};
+struct GateProgram {
+  const ProgramStep* steps;
+  int64_t count, registers;
+  int64_t output_count, output[2];  // registers that hold s = alpha(z) and, if wanted, alpha'(z)
+};
+
 struct Plan {
   CellLayout layout;
+  const GateProgram* program;  // null unless the gate is one
   int64_t slices, threads;
   const Slice* slice;
   int64_t most_rows;  // of a slice
@@ -62,7 +79,9 @@ struct Kernels {
   void (*backward)(const Call&, int64_t thread);
   void (*reduce)(const Call&, int64_t thread);
   void (*gate)(int64_t dtype, int64_t gate, int64_t coefficient_count, const double* coefficients, int64_t n, const void* z,
-               const void* aux, void* value, void* complement, void* slope, void* slope_aux);
+               const void* aux, void* value, void* complement, void* slope, void* slope_aux, const GateProgram* program);
+  // alpha and alpha' alone, as the program gives them.
+  void (*program)(int64_t dtype, const GateProgram& program, int64_t n, const void* z, void* alpha, void* slope);
 };
 
 }  // namespace gatedrnn

@@ -69,6 +69,7 @@ template <class Real> struct Task {
   int64_t kept_row() const { return kept_blocks * hidden_panels * width; }
   const Real* typed(const void* p) const { return static_cast<const Real*>(p); }
   Real* typed(void* p) const { return static_cast<Real*>(p); }
+  const Real* weight(GatedrnnWeight place) const { return typed(scan.weights[place]); }
   int64_t time(const Slice& slice, int64_t row, int64_t step) const {
     return scan.reverse ? slice.length[row] - 1 - step : step;
   }
@@ -85,7 +86,7 @@ template <class Real> struct Task {
 
 // One thread's workspace.
 template <class Real> struct Space {
-  Real *input, *h[2], *c, *hidden, *region, *projection;
+  Real *input, *h[2], *c, *hidden, *region, *projection, *scratch;
   // Backward only.
   Real *left_h, *left_x, *da, *dh, *dc, *dm, *block_h, *block_dh, *dx, *total_h, *total_x, *total_projection, *segment;
   int64_t bytes;
@@ -104,6 +105,7 @@ template <class Real> struct Space {
     const bool forward = !backward || scan.segment;
     region = arena.take<Real>(!forward ? 0 : task.fused ? rows * task.layout.blocks * width : block * task.region_row());
     projection = arena.take<Real>(task.fused ? 0 : block * width);
+    scratch = arena.take<Real>(program_scratch<Real>(task.plan.program, rows * width));
     if (backward) {
       int64_t blocks = task.layout.blocks;
       left_h = arena.take<Real>(block * R);
@@ -129,14 +131,11 @@ Task<Real>::Task(const Call& call, bool backward) : scan(*call.scan), plan(*call
   hidden_panels = divide_up(scan.hidden, width);
   recurrent_panels = divide_up(scan.recurrent, width);
   input_panels = divide_up(scan.inputs, width);
-  projected = scan.weight_hr != nullptr;
+  projected = scan.weights[GATEDRNN_WEIGHT_HR] != nullptr;
   fused = scan.inputs <= few_inputs;
   input_row = fused ? scan.inputs : divide_up(scan.inputs, input_depth) * input_depth;
   kept_blocks = layout.blocks + (layout.memory ? 1 : 0);
-  cell = scan.cell == GATEDRNN_LSTM        ? lstm_kernel<Real>(scan.gate)
-         : scan.cell == GATEDRNN_LSTM_TIED ? lstm_tied_kernel<Real>(scan.gate)
-         : scan.cell == GATEDRNN_GRU       ? gru_kernel<Real>(scan.gate)
-                                           : janet_kernel<Real>(scan.gate);
+  cell = kernel_of<Real>(GatedrnnCell(scan.cell), GatedrnnGate(scan.gate));
   Arena arena(call.space);
   int64_t H = hidden_panels * width, R = recurrent_panels * width;
   bool forward = !backward || scan.segment;
@@ -149,7 +148,7 @@ Task<Real>::Task(const Call& call, bool backward) : scan(*call.scan), plan(*call
   bool few = scan.inputs <= few_input_gradients;
   back_input = arena.take<Real>(backward && scan.grad_input ? (few ? scan.inputs : input_panels * width) * layout.input_end * H : 0);
   back_projection = arena.take<Real>(backward && projected ? R * H : 0);
-  parameters = {{coefficients, scan.coefficient_count}, Real(scan.odds)};
+  parameters = {{coefficients, scan.coefficient_count, plan.program}, Real(scan.odds)};
   int64_t shared = arena.used();
   thread_bytes = Space<Real>(*this, backward, nullptr).bytes;
   thread_space = call.space ? call.space + shared : nullptr;

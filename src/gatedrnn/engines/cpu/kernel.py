@@ -1,0 +1,132 @@
+"""Which kernel of the library a scan needs, as one string that can cross an operator and stand in an exported graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import torch
+
+from gatedrnn import cells, gates
+from gatedrnn.engines.cpu import library
+from gatedrnn.gates.program import Program, ProgramGate
+
+# A subclass may change the maths, so only the classes themselves have a name.
+_GATES: dict[type[gates.Gate], str] = {kind: name for name, kind in gates.GATES.items()}
+_CELLS: dict[type[cells.Cell], Callable[[cells.Cell], str]] = {
+    cells.LSTM: lambda cell: "lstm_tied" if cell.tied else "lstm",  # type: ignore[attr-defined]
+    cells.GRU: lambda cell: "gru",
+    cells.JANET: lambda cell: "janet",
+}
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A cell and a gate by the library's names, their numbers, and the names of the weights in the order given."""
+
+    cell: str
+    gate: str
+    weights: tuple[str, ...]
+    #: Of the polynomial gate.
+    coefficients: tuple[float, ...] = ()
+    #: Of JANET.
+    beta: float = 0.0
+    #: Of a gate of one's own.
+    program: str = ""
+
+    def __str__(self) -> str:
+        """Numbers in hexadecimal, so that nothing is lost."""
+        words = [f"cell={self.cell}", f"gate={self.gate}", f"weights={','.join(self.weights)}"]
+        if self.coefficients:
+            words.append(f"coefficients={','.join(c.hex() for c in self.coefficients)}")
+        if self.beta:
+            words.append(f"beta={self.beta.hex()}")
+        if self.program:
+            words.append(f"program={self.program}")
+        return " ".join(words)
+
+    @property
+    def states(self) -> int:
+        return library.FACTS.cells[self.cell].states
+
+    @property
+    def aux(self) -> bool:
+        return library.FACTS.gates[self.gate] == 2
+
+    def made_cell(self, proj_size: int = 0) -> cells.Cell:
+        """The cell; one with a projection needs its size."""
+        if self.cell == "gru":
+            return cells.GRU()
+        if self.cell == "janet":
+            return cells.JANET(beta=self.beta)
+        return cells.LSTM(tied=self.cell == "lstm_tied", proj_size=proj_size)
+
+    def made_gate(self) -> gates.Gate:
+        if self.gate == "program":
+            return ProgramGate(self.program)
+        if self.gate == "polynomial":
+            return gates.Polynomial(self.coefficients)
+        return gates.GATES[self.gate]()
+
+    def shapes(self, inputs: int, hidden: int, recurrent: int) -> tuple[Shape, ...]:
+        """What the weights must have for so many inputs, hidden units and entries of h."""
+        return _shapes(self, inputs, hidden, recurrent)
+
+
+def kernel_of(cell: cells.Cell, gate: gates.Gate, weights: tuple[str, ...], dtype: torch.dtype) -> Kernel | str:
+    """The kernel for a cell and a gate, or why there is none."""
+    if type(cell) not in _CELLS:
+        return f"it has no kernel for the cell {cell!r}"
+    name, beta = _CELLS[type(cell)](cell), float(getattr(cell, "beta", 0.0))
+    if type(gate) in _GATES:
+        return Kernel(name, _GATES[type(gate)], weights, tuple(getattr(gate, "coefficients", ())), beta)
+    program = gates.program_of(gate, dtype)
+    if isinstance(program, str):
+        return f"it has no kernel for the gate {gate!r}: {program}"
+    return Kernel(name, "program", weights, beta=beta, program=str(program))
+
+
+@lru_cache(maxsize=1024)
+def parse(text: str) -> Kernel:
+    """The kernel that a string stands for; ValueError if the library has none such."""
+    try:
+        words = dict(word.split("=", 1) for word in text.split(" "))
+        kernel = Kernel(
+            words.pop("cell"),
+            words.pop("gate"),
+            tuple(words.pop("weights").split(",")),
+            tuple(float.fromhex(c) for c in words.pop("coefficients", "").split(",") if c),
+            float.fromhex(words.pop("beta", "0")),
+            words.pop("program", ""),
+        )
+        if kernel.program:
+            Program.parse(kernel.program)
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"{text!r} does not describe a kernel: {error}") from error
+    facts = library.FACTS
+    if kernel.cell not in facts.cells:
+        raise ValueError(f"unknown cell {kernel.cell!r}; known cells: {', '.join(facts.cells)}")
+    if kernel.gate not in facts.gates:
+        raise ValueError(f"unknown gate {kernel.gate!r}; known gates: {', '.join(facts.gates)}")
+    if words:
+        raise ValueError(f"{text!r} does not describe a kernel: unknown {', '.join(words)}")
+    possible = kernel.made_cell(proj_size=1).parameter_shapes(1, 2, bias=True, aux=kernel.aux)
+    for name in kernel.weights:
+        if name not in possible:
+            raise ValueError(f"the cell {kernel.cell!r} with the gate {kernel.gate!r} has no {name}")
+        if kernel.weights.count(name) > 1:
+            raise ValueError(f"{name} is named {kernel.weights.count(name)} times in {text!r}")
+    needed = kernel.made_cell().parameter_shapes(1, 2, bias=False, aux=kernel.aux)
+    if missing := [name for name in needed if name not in kernel.weights]:
+        raise ValueError(f"{missing[0]} is missing for the cell {kernel.cell!r} with the gate {kernel.gate!r}")
+    return kernel
+
+
+@lru_cache(maxsize=1024)
+def _shapes(kernel: Kernel, inputs: int, hidden: int, recurrent: int) -> tuple[Shape, ...]:
+    projection = recurrent if "weight_hr" in kernel.weights else 0
+    shapes = kernel.made_cell(projection).parameter_shapes(inputs, hidden, bias=True, aux=kernel.aux)
+    return tuple(shapes[name] for name in kernel.weights)

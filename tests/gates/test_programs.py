@@ -1,0 +1,279 @@
+"""Gate programs: what is traced and what is not, and that a program gives what the methods do."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch._subclasses import FakeTensorMode
+
+from gatedrnn.gates import SigmoidOf, Softsign, program_of, tracing
+from gatedrnn.gates.program import OPERATIONS, Program, ProgramGate
+from tests.gates.own import OWN, Cubic, Scaled
+
+DTYPES = [torch.float32, torch.float64]
+
+
+def gate_of(
+    alpha: Callable[[Tensor], Any], derivative: Callable[[Tensor], Any] = torch.ones_like, name: str = "Mine"
+) -> SigmoidOf:
+    """A gate with these methods, of a class of its own."""
+    members = {"alpha": lambda self, z: alpha(z), "alpha_derivative": lambda self, z: derivative(z)}
+    made: SigmoidOf = type(name, (SigmoidOf,), members)()
+    return made
+
+
+def traced(gate: SigmoidOf, dtype: torch.dtype = torch.float32) -> Program:
+    program = program_of(gate, dtype)
+    assert isinstance(program, Program), program
+    return program
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("gate", OWN, ids=repr)
+def test_a_program_gives_what_the_methods_do(gate: SigmoidOf, dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    z = torch.cat([torch.randn(999, dtype=dtype) * 3, torch.tensor([0.0, -0.0, torch.inf, -torch.inf], dtype=dtype)])
+    value, slope = traced(gate, dtype).run(z)
+    eps = torch.finfo(dtype).eps
+    torch.testing.assert_close(value, gate.alpha(z), rtol=16 * eps, atol=0, equal_nan=True)
+    torch.testing.assert_close(slope, gate.alpha_derivative(z), rtol=16 * eps, atol=0, equal_nan=True)
+
+
+@pytest.mark.parametrize("gate", OWN, ids=repr)
+def test_the_text_is_the_program(gate: SigmoidOf) -> None:
+    program = traced(gate)
+    assert str(Program.parse(str(program))) == str(program)
+    z = torch.linspace(-3, 3, 50, dtype=torch.float64, requires_grad=True)
+    other = ProgramGate(str(traced(gate, torch.float64)))
+    for method in ("value", "complement", "derivative"):
+        expected, found = getattr(gate, method)(z), getattr(other, method)(z)
+        torch.testing.assert_close(found, expected)
+        torch.testing.assert_close(*(torch.autograd.grad(r.sum(), z)[0] for r in (found, expected)))
+
+
+def test_subexpressions_are_shared_and_constants_exact() -> None:
+    assert str(traced(Cubic())) == (
+        "mul,0,0;mul,1,0;div,2,#4008000000000000;add,0,3;add,1,#3ff0000000000000;=,4,5"
+    )  # z² stands once
+    for constant in (0.1, -0.0, 1e-300, float("inf"), float("nan")):
+        text = str(Program((("add", (0, constant)),), 1, 0))
+        ((_, (_, read)),) = Program.parse(text).instructions
+        assert repr(read) == repr(constant)
+
+
+FORMS: dict[str, Callable[[Tensor], Tensor]] = {
+    "add with alpha": lambda z: torch.add(z, z.exp(), alpha=3),
+    "sub with alpha": lambda z: torch.sub(z, z.exp(), alpha=0.5),
+    "number minus tensor": lambda z: 2 - z,
+    "number over tensor": lambda z: 2 / z,
+    "powers": lambda z: z**2 + z**3 + z**-1 + z**-2 + z**7 + z.abs() ** 0.5 + z.abs() ** -0.5 + z.abs() ** 1.7 + z**1,
+    "power of a number": lambda z: 2.0**z + 0.5**z,
+    "power of tensors": lambda z: z.abs() ** z,
+    "roots": lambda z: z.abs().sqrt() + z.abs().rsqrt() + z.reciprocal(),
+    "exponentials": lambda z: z.exp() + z.expm1() + z.abs().log() + z.abs().log1p(),
+    "hyperbolic": lambda z: z.sinh() + z.cosh() + z.tanh() + z.asinh(),
+    "sigmoid": lambda z: z.sigmoid() + torch.square(z) - z.neg(),
+    "softplus": lambda z: torch.nn.functional.softplus(z),
+    "softplus with numbers": lambda z: torch.nn.functional.softplus(z, beta=2, threshold=5),
+    "minimum": lambda z: torch.minimum(z, z.sinh()) + torch.maximum(-z, z) + torch.max(z, z * z),
+    "clamp": lambda z: z.clamp(-1, 2) + z.clamp(min=0) + z.clamp(max=1) + torch.clamp(z, -z.abs(), z.abs()),
+    "clamp_min": lambda z: torch.clamp_min(z, 0.5) - torch.clamp_max(z, 0.5),
+    "comparisons": lambda z: torch.where((z > 1) | (z <= -1) & ~(z == -2), z, 0.0) + torch.where(z != 1, z, z * z),
+    "logical": lambda z: torch.where(torch.logical_xor(z >= 0, torch.logical_not(z < 2)), z, -z),
+    "masks as numbers": lambda z: (z > 0) * z + (z > 0) * (z < 1) * z,
+    "where of numbers": lambda z: torch.where(z > 0, 1.0, -1.0) * z,
+    "constants": lambda z: z + torch.full_like(z, 2.0) * torch.ones_like(z) + torch.zeros_like(z) + z.new_ones(z.shape),
+    "constants without a tensor": lambda z: z * torch.full((), 2.0) + torch.tensor(0.5) + torch.ones(z.shape) * 3,
+    "no operations": lambda z: z,
+    "a constant": lambda z: torch.full_like(z, 3.0),
+    "detached": lambda z: z.detach().clone() * 2,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_of_the_instructions(form: str) -> None:
+    function = FORMS[form]
+    program = traced(gate_of(function, function, name=f"Form{list(FORMS).index(form)}"))
+    assert program.value == program.slope
+    torch.manual_seed(0)
+    z = torch.cat([torch.randn(500) * 2, torch.tensor([0.0, -0.0, torch.inf, -torch.inf, torch.nan])])
+    torch.testing.assert_close(program.run(z)[0], function(z), rtol=2e-6, atol=1e-6, equal_nan=True)
+
+
+CAPTURED = torch.tensor(2.0)
+REFUSED: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
+    "another operation": (torch.erf, "alpha uses aten.erf.default, which is not an instruction"),
+    "a sum": (lambda z: z + z.sum(), "alpha uses aten.sum"),
+    "an operation in place": (lambda z: z.clone().mul_(2), "alpha uses aten.mul_.Tensor"),
+    "floor division": (lambda z: torch.div(z, 2, rounding_mode="floor"), "alpha uses aten.div.Tensor_mode"),
+    "a dtype cast": (lambda z: torch.sinh(z.double()).to(z.dtype), "which changes the dtype to torch.float64"),
+    "a cast of a mask": (lambda z: (z > 0).to(z.dtype) * z, "alpha uses aten._to_copy"),
+    "an if": (lambda z: z if z.abs().max() < 100 else z * 2, "alpha uses aten.amax|alpha uses aten.max|alpha looks at"),
+    "a branch on one value": (lambda z: z if z.flatten()[0] < 100 else z * 2, "alpha uses aten.select|alpha looks at"),
+    "a captured tensor": (lambda z: z * CAPTURED, "alpha uses a tensor that it did not compute from z"),
+    "by position": (lambda z: z + torch.arange(z.numel()).to(z.dtype) * 0, "alpha uses aten.arange"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_is_not_traced(what: str) -> None:
+    function, reason = REFUSED[what]
+    found = program_of(gate_of(function), torch.float32)
+    assert isinstance(found, str)
+    assert any(part in found for part in reason.split("|")), found
+
+
+def test_a_method_that_knows_the_size_is_refused() -> None:
+    """What torch was asked for was right for the tensor it was traced on only."""
+    gate = gate_of(lambda z: z * z.numel())
+    assert program_of(gate, torch.float32) == "its program does not give what alpha does"
+
+
+def test_only_alpha_may_be_defined() -> None:
+    class Own(SigmoidOf):
+        def alpha(self, z: Tensor) -> Tensor:
+            return z * 2
+
+        def alpha_derivative(self, z: Tensor) -> Tensor:
+            return torch.full_like(z, 2.0)
+
+    class Free(Own):
+        saturation = "O(e^-2z)"
+
+        def alpha_inverse(self, s: Tensor) -> Tensor:
+            return s / 2
+
+    class Clipped(Own):
+        def _value(self, z: Tensor) -> Tensor:
+            return super()._value(z).clamp(min=0.1)
+
+    class Rewritten(Softsign):
+        pass
+
+    traced(Free())
+    assert program_of(Clipped(), torch.float32) == "it defines _value itself"
+    assert "itself" in str(program_of(Rewritten(), torch.float32))
+    shadowed = Free()
+    shadowed.__dict__["derivative"] = lambda z: z
+    assert program_of(shadowed, torch.float32) == "it defines derivative itself"
+
+
+@dataclass(frozen=True)
+class WithList(SigmoidOf):
+    coefficients: list[float] = field(default_factory=lambda: [1.0])
+
+    def alpha(self, z: Tensor) -> Tensor:
+        return z * self.coefficients[0]
+
+    def alpha_derivative(self, z: Tensor) -> Tensor:
+        return torch.full_like(z, self.coefficients[0])
+
+
+def test_an_unhashable_field() -> None:
+    assert program_of(WithList(), torch.float32) == "a field of it cannot be hashed"
+
+
+@dataclass(frozen=True)
+class Counted(SigmoidOf):
+    """Counts its calls."""
+
+    scale: float = 1.0
+    calls = 0
+
+    def alpha(self, z: Tensor) -> Tensor:
+        type(self).calls += 1
+        return z * self.scale
+
+    def alpha_derivative(self, z: Tensor) -> Tensor:
+        return torch.full_like(z, self.scale)
+
+
+def test_traced_once_for_each_value_and_dtype() -> None:
+    Counted.calls = 0
+    traced(Counted(3.0))
+    once = Counted.calls
+    for gate in (Counted(3.0), Counted(3.0)):
+        traced(gate)
+    assert Counted.calls == once
+    traced(Counted(3.0), torch.float64)
+    assert Counted.calls == 2 * once
+    assert str(traced(Counted(0.0))) != str(traced(Counted(-0.0)))
+    for scale in range(2 * tracing._REMEMBERED):
+        program_of(Counted(1.0 + scale), torch.float32)
+    assert len(tracing._known) <= tracing._REMEMBERED
+
+
+def test_many_threads_trace_at_once() -> None:
+    found: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: found.extend(str(traced(Scaled(float(s)))) for s in range(2, 40)))
+        for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4 * 38 and len(set(found)) == 38
+
+
+def fresh() -> Scaled:
+    """A gate that was never traced."""
+    return Scaled(random.uniform(1.0, 2.0))
+
+
+def test_traced_outside_of_every_mode() -> None:
+    gates = {}
+
+    def look(name: str) -> None:
+        gates[name] = gate = fresh()
+        assert isinstance(program_of(gate, torch.float32), Program), name
+
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        look("autocast")
+    with torch.device("meta"):
+        look("default device")
+    with FakeTensorMode():
+        look("fake tensors")
+    with torch.inference_mode():
+        look("inference")
+    torch.vmap(lambda x: look("vmap") or x)(torch.zeros(2))
+    torch.func.grad(lambda x: look("grad") or x)(torch.zeros(()))
+    for name, gate in gates.items():
+        z = torch.linspace(-1, 1, 7)
+        torch.testing.assert_close(traced(gate).run(z)[0], gate.alpha(z), msg=name)
+
+
+WRONG: dict[str, tuple[Callable[[Tensor], Any], str]] = {
+    "shape": (lambda z: z[:1], r"alpha must keep the shape of z, \(\d+,\), got \(1,\)"),
+    "no tensor": (lambda z: 1.0, "alpha must return a tensor, got float"),
+    "dtype": (lambda z: z.double(), "alpha must keep the dtype of z, torch.float32, got torch.float64"),
+    "device": (lambda z: z.to("meta"), "alpha must keep the device of z, cpu, got meta"),
+    "raises": (lambda z: z + torch.ones(7, 3), r"alpha raised RuntimeError: The size of tensor"),
+    "raises in Python": (lambda z: [][0], "alpha raised IndexError: list index out of range"),
+    "random numbers of torch": (lambda z: z + torch.rand_like(z), "alpha gives two answers for one input"),
+    "random numbers of Python": (lambda z: z * random.random(), "alpha gives two answers for one input"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_methods_are_errors(what: str) -> None:
+    function, message = WRONG[what]
+    for _ in range(2):  # not only the first time
+        with pytest.raises(RuntimeError, match=r"^Mine\(\): " + message):
+            program_of(gate_of(function), torch.float32)
+    with pytest.raises(RuntimeError, match=r"^Mine\(\): " + message.replace("alpha", "alpha_derivative")):
+        program_of(gate_of(lambda z: z, function), torch.float32)
+
+
+def test_damaged_texts() -> None:
+    for text in ("", "=", "=,0", "mul,0,0", "mul,0,5;=,1,1", "boo,0;=,1,1", "exp,#12;=,1,1", "exp,x;=,1,1", "=,1,0"):
+        with pytest.raises(ValueError):  # noqa: PT011 - several texts
+            Program.parse(text)
+    assert set(OPERATIONS) >= {"where", "pow", "copy"}
