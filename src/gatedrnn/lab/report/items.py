@@ -15,7 +15,7 @@ from gatedrnn.lab.report.runs import LabRun, Slot
 class Item:
     """A table or figure of the paper, or one of our own.
 
-    ``declared`` gives, for each budget, the place of a run by its key, and ``notes`` say what each budget is. ``values``
+    ``declared`` gives, for each budget, the place of a run by its key; ``notes`` say what each budget is. ``values``
     are the paper's, by model and column; ``columns`` gives the units, and a column that is a task holds the metric
     there. The paper's means are over ``seeds`` seeds.
     """

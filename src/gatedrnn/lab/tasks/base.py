@@ -30,6 +30,8 @@ class Task(ABC):
     metric_scale: ClassVar[str] = "linear"
     #: Whether it draws fresh batches without end, so that there are no epochs.
     endless: ClassVar[bool] = False
+    #: Whether its runs record how gradients travel, if nobody says otherwise: for very long sequences.
+    monitored: ClassVar[bool] = False
 
     @property
     @abstractmethod
