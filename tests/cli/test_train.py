@@ -217,6 +217,7 @@ def test_help_shows_the_defaults_that_the_options_take(capsys: pytest.CaptureFix
         "head_size": "no hidden layer",
         "encoder_size": "no encoder",
         "budget_seconds": "no limit",
+        "monitor": "with speech and tones",
         "threads": "as many as torch takes",
         "autocast": "off",
     }

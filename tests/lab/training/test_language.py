@@ -107,3 +107,15 @@ def test_models_and_tasks_must_fit(tmp_path: Path) -> None:
 def test_options_are_read_back(tmp_path: Path) -> None:
     run = _run(tmp_path / "text")
     assert Run.from_json(json.loads(json.dumps(run.as_json()))) == run
+
+
+def test_the_monitor_draws_nothing(tmp_path: Path) -> None:
+    """Dropout on weights is off while gates and gradients are looked at."""
+    for monitor in (False, True):
+        train(_run(tmp_path / "text", epochs=1, monitor=monitor), tmp_path / str(monitor))
+    watched = read_run(tmp_path / "True").metrics[-1].pop("stability")
+    assert list(watched) == ["rnns.0.l0", "rnns.1.l0", "rnns.2.l0"]
+    first, second = (result(tmp_path / str(monitor)) for monitor in (False, True))
+    for line in second["metrics"]:
+        del line["stability"]
+    assert first == second

@@ -32,8 +32,7 @@ def learning_curves(
     """
     clocks = clocks_of(groups)
     chosen = looks.of(groups)
-    lines = [line for found in groups for run in found.runs for line in run.metrics]
-    step = "epoch" if lines and all("epoch" in line for line in lines) else "update"
+    step = step_of(groups)
     series = []
     for found in groups:
         parts = {i: found.on(clock) for i, clock in enumerate(clocks)}
@@ -72,6 +71,12 @@ def learning_curves(
         against=against,
         steps=f"{step}s",
     )
+
+
+def step_of(groups: Sequence[Group]) -> str:
+    """What training is counted in: epochs where every line of every run has them, else updates."""
+    lines = [line for found in groups for run in found.runs for line in run.metrics]
+    return "epoch" if lines and all("epoch" in line for line in lines) else "update"
 
 
 def time_scale_charts(stem: str, title: str, groups: Sequence[Group], looks: Looks) -> list[Chart]:

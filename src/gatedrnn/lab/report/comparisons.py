@@ -134,7 +134,8 @@ def _ours(found: Mean | None, part: Group | None, unit: str) -> str:
     if part is None:
         return "—"
     shown = "—" if found is None else text.percent(found) if unit.startswith("%") else text.mean(found)
-    return f"{shown} (n = {len(part.runs)})"
+    diverged = sum(run.outcome == "diverged" for run in part.runs)
+    return f"{shown} (n = {len(part.runs)}{f', {diverged} diverged' if diverged else ''})"
 
 
 def _paper(value: PaperValue | None, unit: str = "") -> str:

@@ -15,6 +15,7 @@ from gatedrnn.lab.analysis import finite
 
 #: How an axis may be divided.
 SCALES = ("linear", "log")
+_MOST_PARTS = 1000  # of a list
 _LONGEST = 60  # characters of a wrong value that a warning shows
 
 
@@ -51,6 +52,10 @@ NUMBER_OR_NULL = Kind("a number or null", _number_or_null)
 AMOUNT = Kind("a number that is not negative", _amount)
 AMOUNT_OR_NULL = Kind("a number that is not negative, or null", lambda value: value is None or _amount(value))
 TEXTS = Kind("a list of texts", lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value))
+NUMBERS = Kind(
+    "a list of numbers or null",
+    lambda value: isinstance(value, list) and len(value) <= _MOST_PARTS and all(map(_number_or_null, value)),
+)
 
 
 def _blocks(value: Any) -> bool:
@@ -111,6 +116,7 @@ def evaluation(metric: str) -> Fields:
         "loss": NUMBER_OR_NULL,
         "epoch": AMOUNT,
         "time_scales": {"*": _SPREAD},
+        "stability": {"*": {"saturated": NUMBER_OR_NULL, "gradient_norms": NUMBERS}},
         "update": WHOLE,
         "seconds": AMOUNT,
     }

@@ -16,6 +16,7 @@ from gatedrnn.lab.report.items import Item
 from gatedrnn.lab.report.looks import Looks
 from gatedrnn.lab.report.measure import LOSS
 from gatedrnn.lab.report.runs import LabRun
+from gatedrnn.lab.report.stability import stability_charts
 from gatedrnn.lab.report.theory import Theory
 
 
@@ -104,7 +105,7 @@ def _item(item: Item, runs: Sequence[LabRun], groups: Mapping[str, Sequence[Grou
             part = [one for whole_group in found if (one := whole_group.of_task(task)) is not None]
             if part:
                 shown += _tables_of(item, budget, task, part)
-                charts += _charts_of(item, budget, task, part, looks)
+                charts += [*_charts_of(item, budget, task, part, looks), *_monitored(item, budget, task, part, looks)]
         if budget == best:
             complete, parts = whole, checked.parts
     verdict = "" if item.own else verdicts.of_item(best, complete, parts)
@@ -189,8 +190,7 @@ def _tables(groups: Sequence[Group], threshold: float | None, view: View | None,
 
 def _charts_of(item: Item, budget: str, task: str, groups: Sequence[Group], looks: Looks) -> list[Chart]:
     several = len(item.tasks) > 1
-    stem = f"{item.label.replace(':', '_')}_{budget}" + (f"_{task}" if several else "")
-    title = f"{item.title}{f', {task}' if several else ''} ({_budget_name(item, budget)})"
+    stem, title = _named(item, budget, task)
     if item.view == "length":
         return _charts_over_lengths(stem, title, groups, looks, item.threshold)
     scales = time_scale_charts(f"{stem}_time_scales", f"Time scales: {title}", groups, looks)
@@ -203,6 +203,25 @@ def _charts_of(item: Item, budget: str, task: str, groups: Sequence[Group], look
     if item.view is None and not several:
         return [curves, learning_curves(f"{stem}_loss", f"Loss: {title}", groups, LOSS, looks)]
     return [curves, *scales] if item.view == "updates" else [curves]
+
+
+def _monitored(item: Item, budget: str, task: str, groups: Sequence[Group], looks: Looks) -> list[Chart]:
+    """What the monitor recorded; of each length by itself."""
+    stem, title = _named(item, budget, task)
+    if item.view != "length":
+        return stability_charts(stem, title, groups, looks)
+    return [
+        chart
+        for length, part in lengths.by_length(groups).items()
+        for chart in stability_charts(f"{stem}_{length}", f"T={length}: {title}", part, looks)
+    ]
+
+
+def _named(item: Item, budget: str, task: str) -> tuple[str, str]:
+    """What the files of its charts begin with, and what their titles end with."""
+    several = len(item.tasks) > 1
+    stem = f"{item.label.replace(':', '_')}_{budget}" + (f"_{task}" if several else "")
+    return stem, f"{item.title}{f', {task}' if several else ''} ({_budget_name(item, budget)})"
 
 
 def _charts_over_lengths(
@@ -230,6 +249,7 @@ def _other(number: int, task: str, groups: Sequence[Group], items: Sequence[Item
     if any(line.get("loss") != line.get(measure.name) for line in lines):  # the loss of adding is its metric
         charts.append(learning_curves(f"{stem}_loss", f"{task}: loss", groups, LOSS, looks))
     charts += time_scale_charts(f"{stem}_time_scales", f"{task}: time scales", groups, looks)
+    charts += stability_charts(stem, task, groups, looks)
     said = ["These runs belong to no table or figure of the paper."]
     if threshold is not None:
         said.append(f"Threshold: {measure.name} {text.number(threshold)}.")

@@ -35,6 +35,8 @@ class Task(ABC):
     #: How many samples in a row, about, are independent of the next: sums over such blocks of the test split are
     #: recorded, for intervals. None where every sample is.
     block: ClassVar[int | None] = None
+    #: Whether its runs record how gradients travel, by default: for very long sequences.
+    monitored: ClassVar[bool] = False
 
     @property
     @abstractmethod

@@ -60,6 +60,7 @@ class Speech(Task):
     t_max = float(SAMPLES)
     metric = "accuracy"
     lower_is_better = False
+    monitored = True
 
     def check(self) -> None:
         check_known("split", self.split, _SPLITS)

@@ -39,6 +39,7 @@ class Tones(FreshTask):
     last = 1
     metric = "accuracy"
     lower_is_better = False
+    monitored = True
 
     @property
     def steps(self) -> int:

@@ -53,7 +53,7 @@ class Evaluation:
         sums: dict[str, float] = {}
         samples = 0
         carry: Carry = None
-        with _evaluating(network):
+        with evaluating(network):
             for batch in self._splits[split].batches(self._rows(network)):
                 with autocast(self.training):
                     result = network(
@@ -79,7 +79,7 @@ class Evaluation:
 
 
 @contextmanager
-def _evaluating(network: Network) -> Iterator[None]:
+def evaluating(network: Network) -> Iterator[None]:
     """Without dropout and the like inside the ``with``."""
     training = network.training
     network.eval()

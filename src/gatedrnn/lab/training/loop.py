@@ -27,6 +27,7 @@ from gatedrnn.lab.training.pace import Pace
 from gatedrnn.lab.training.progress import Progress, Status, ignore
 from gatedrnn.lab.training.run import Run
 from gatedrnn.lab.training.schedule import learning_rate
+from gatedrnn.lab.training.stability import stability
 from gatedrnn.lab.training.state import State
 from gatedrnn.layers import explain
 
@@ -112,6 +113,8 @@ def _train(run: Run, claim: Claim, network: Network, evaluation: Evaluation, pro
             }
             if spread := time_scale_spread(network):
                 measured["time_scales"] = spread
+            if task.monitored if training.monitor is None else training.monitor:
+                measured["stability"] = stability(network, task, training, evaluation.first("validation", network))
         counts.loss_sum, counts.norm_sum, counts.summed = 0.0, 0.0, 0
         counts.seconds_evaluation += time.perf_counter() - begin
         state.add_metrics(measured)

@@ -107,6 +107,9 @@ class Training:
     """Where torch computes: cpu, cuda, cuda:1, mps, …"""
     autocast: str | None = None
     """bfloat16: torch's automatic mixed precision. float16 would need the loss to be scaled. (default: off)"""
+    monitor: bool | None = beside(None)
+    """Record at each evaluation how gradients travel through the sequence and how many forget gates are saturated, on
+    some sequences outside training. (default: with speech and tones)"""
     checkpoint_seconds: float = beside(30.0)
     """Seconds between checkpoints: a killed run loses no more work than that."""
     tensorboard: bool = beside(False)
