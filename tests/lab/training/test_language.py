@@ -20,7 +20,7 @@ from .runs import StopError, changed, result, stop_at
 MODEL = LanguageModel(embedding_size=6, hidden_size=8, forget_gate="fast")
 
 
-def _run(folder: Path, **options: object) -> Run:
+def language_run(folder: Path, **options: object) -> Run:
     """Of 17 updates an epoch; the averages begin in the middle."""
     folder.mkdir(exist_ok=True)
     training = Training(
@@ -32,7 +32,7 @@ def _run(folder: Path, **options: object) -> Run:
 
 def test_resumed_through_the_switch_to_the_bits(tmp_path: Path) -> None:
     """Dropout, carry, chunks, averages and the best weights continue where they were."""
-    run = _run(tmp_path / "text")
+    run = language_run(tmp_path / "text")
     record = train(run, tmp_path / "whole")
     values = [line["perplexity"] for line in read_run(tmp_path / "whole").metrics]
     switch = next(at for at in range(2, len(values)) if values[at] > min(values[: at - 1]))
@@ -46,7 +46,7 @@ def test_resumed_through_the_switch_to_the_bits(tmp_path: Path) -> None:
 
 
 def test_blocks_of_the_test_text_are_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = _run(tmp_path / "text", epochs=1)
+    run = language_run(tmp_path / "text", epochs=1)
     monkeypatch.setattr(type(run.task), "block", 40)
     test = train(run, tmp_path / "run")["test"]
     blocks = test["blocks"]
@@ -85,7 +85,7 @@ def test_memory_does_not_grow_after_the_switch(tmp_path: Path) -> None:
 
 
 def test_another_text_is_refused(tmp_path: Path) -> None:
-    run = _run(tmp_path / "text")
+    run = language_run(tmp_path / "text")
     with pytest.raises(StopError):
         train(run, tmp_path / "run", stop_at(20))
     own_text(tmp_path / "text", test=104)  # in the same files
@@ -105,14 +105,14 @@ def test_models_and_tasks_must_fit(tmp_path: Path) -> None:
 
 
 def test_options_are_read_back(tmp_path: Path) -> None:
-    run = _run(tmp_path / "text")
+    run = language_run(tmp_path / "text")
     assert Run.from_json(json.loads(json.dumps(run.as_json()))) == run
 
 
 def test_the_monitor_draws_nothing(tmp_path: Path) -> None:
     """Dropout on weights is off while gates and gradients are looked at."""
     for monitor in (False, True):
-        train(_run(tmp_path / "text", epochs=1, monitor=monitor), tmp_path / str(monitor))
+        train(language_run(tmp_path / "text", epochs=1, monitor=monitor), tmp_path / str(monitor))
     watched = read_run(tmp_path / "True").metrics[-1].pop("stability")
     assert list(watched) == ["rnns.0.l0", "rnns.1.l0", "rnns.2.l0"]
     first, second = (result(tmp_path / str(monitor)) for monitor in (False, True))

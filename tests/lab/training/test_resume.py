@@ -238,9 +238,10 @@ import os, random, signal, sys, time
 from pathlib import Path
 import torch._dynamo  # optimisers import it when they are first made: once here, not again in each child
 from gatedrnn.lab.training import train
-from tests.lab.training import runs, toy
+from tests.lab.training import runs, test_language, toy
 
-folder, kills, run = Path(sys.argv[1]), int(sys.argv[2]), eval(sys.argv[3])
+folder, kills = Path(sys.argv[1]), int(sys.argv[2])
+run = eval(sys.argv[3])
 
 def start(out):
     child = os.fork()  # nothing has computed in this process: it has no threads that a fork could lose
@@ -293,7 +294,13 @@ def test_killed_at_random_moments(tmp_path: Path) -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("checkpoint_seconds", [0.0, 0.05])
 @pytest.mark.parametrize(
-    "run", ["runs.changed(updates=100, {})", "toy.changed(toy.IMAGES, epochs=11, {})", "toy.changed(toy.TEXT, {})"]
+    "run",
+    [
+        "runs.changed(updates=100, {})",
+        "toy.changed(toy.IMAGES, epochs=11, {})",
+        "toy.changed(toy.TEXT, {})",
+        "test_language.language_run(folder, {})",
+    ],
 )
 def test_killed_at_many_random_moments(run: str, threads: int, checkpoint_seconds: float, tmp_path: Path) -> None:
     """Sixty kills at least of each run, over the four cases: in the middle of epochs, and across the averaging."""
