@@ -75,7 +75,7 @@ def test_another_gate_changes_outputs() -> None:
     layer = nn.LSTM(3, 4)
     x = torch.randn(6, 2, 3)
     before = layer(x)[0]
-    after = gatedrnn.convert(layer)(x)[0]
+    after = gatedrnn.convert(layer, "fast")(x)[0]
     assert (before - after).abs().max() > 1e-4
     direct = gatedrnn.LSTM(3, 4, forget_gate="fast")
     direct.load_state_dict(layer.state_dict())
@@ -246,7 +246,7 @@ def test_what_would_be_lost_is_refused_by_name_and_nothing_changes(make: str) ->
     assert dict(model.named_modules()) == before
     assert all(torch.equal(v, state[k]) for k, v in model.state_dict().items())
     with pytest.raises(ValueError, match=word):
-        gatedrnn.convert(bad)
+        gatedrnn.convert(bad, "fast")
 
 
 def test_what_was_added_to_a_layer_moves_with_it() -> None:
@@ -295,7 +295,7 @@ def test_an_added_name_with_another_meaning_is_refused(name: str, kind: str) -> 
         setattr(layer, name, value)
     model = nn.Sequential(nn.GRU(3, 3), layer)
     with pytest.raises(ValueError, match=f"^1: its attribute '{name}' means something else in gatedrnn.LSTM"):
-        gatedrnn.convert(model)
+        gatedrnn.convert(model, "fast")
     assert type(model[0]) is nn.GRU and model[1] is layer
 
 
@@ -313,14 +313,14 @@ def test_a_weight_that_is_no_parameter_is_refused() -> None:
     del layer.weight_hh_l0
     layer.register_buffer("weight_hh_l0", frozen)
     with pytest.raises(ValueError, match="^the model: its weight_hh_l0 is not a parameter"):
-        gatedrnn.convert(layer)
+        gatedrnn.convert(layer, "fast")
 
 
 def test_a_compiled_layer_is_refused() -> None:
     layer = nn.LSTM(3, 4)
     layer.compile(backend="eager")
     with pytest.raises(ValueError, match="_compiled_call_impl"):
-        gatedrnn.convert(layer)
+        gatedrnn.convert(layer, "fast")
 
 
 def test_bad_arguments() -> None:
@@ -335,10 +335,10 @@ def test_bad_arguments() -> None:
     gatedrnn.convert(model, "fast")
     assert isinstance(model[0], gatedrnn.LSTM)
     with pytest.warns(UserWarning, match="Linear holds no torch.nn.LSTM or GRU"):
-        gatedrnn.convert(nn.Linear(2, 2))
+        gatedrnn.convert(nn.Linear(2, 2), "fast")
 
 
 def test_the_dropout_warning_is_not_repeated() -> None:
     with pytest.warns(UserWarning, match="dropout option"):
         layer = nn.LSTM(3, 4, dropout=0.5)
-    assert gatedrnn.convert(layer).dropout == 0.5
+    assert gatedrnn.convert(layer, "fast").dropout == 0.5

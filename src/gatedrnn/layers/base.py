@@ -28,12 +28,13 @@ from gatedrnn.layers.checks import (
     resolve_init,
     state_tuple,
 )
+from gatedrnn.layers.module import RecurrentModule
 from gatedrnn.layers.parameters import reset, write_back
 
 StateArgument = Tensor | Sequence[Tensor] | None
 
 
-class RecurrentLayer(nn.Module):
+class RecurrentLayer(RecurrentModule):
     """Base of the layers: torch.nn's interface around a cell. Use one of its subclasses."""
 
     def __init__(
@@ -68,7 +69,7 @@ class RecurrentLayer(nn.Module):
                 f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}",
                 stacklevel=3,
             )
-        engines.check_name(engine)
+        self.engine = engine
         self.cell = cell
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -77,10 +78,9 @@ class RecurrentLayer(nn.Module):
         self.batch_first = batch_first
         self.dropout = float(dropout)
         self.bidirectional = bidirectional
-        self.forget_gate = gates.resolve(forget_gate)
+        self.forget_gate = forget_gate
         self.forget_init = resolve_init(forget_init, bias)
         self.weight_dropout = float(weight_dropout)
-        self.engine = engine
         self.recompute = recompute
 
         self._all_weights: list[list[str]] = []

@@ -30,7 +30,7 @@ _HOOKS = (
 )
 
 
-def convert(model: _Model, forget_gate: str | Gate = "fast", match: Literal["bias"] | None = None) -> _Model:
+def convert(model: _Model, forget_gate: str | Gate, match: Literal["bias"] | None = None) -> _Model:
     """Swap every torch.nn.LSTM and GRU inside a model for ours with the given forget gate; return the model.
 
     The parameters stay the same objects, so that an optimiser goes on working; a module used in two places stays

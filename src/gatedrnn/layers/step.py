@@ -22,14 +22,12 @@ from gatedrnn.layers.checks import (
     resolve_init,
     state_tuple,
 )
+from gatedrnn.layers.module import RecurrentModule
 from gatedrnn.layers.parameters import reset, write_back
 
 
-class RecurrentStep(nn.Module):
+class RecurrentStep(RecurrentModule):
     """Base of the single-step modules. Use one of its subclasses."""
-
-    #: The engine that runs the step; not an argument, because torch.nn's cells have none.
-    engine = "auto"
 
     def __init__(
         self,
@@ -48,7 +46,7 @@ class RecurrentStep(nn.Module):
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.bias = bias
-        self.forget_gate = gates.resolve(forget_gate)
+        self.forget_gate = forget_gate
         self.forget_init = resolve_init(forget_init, bias)
         aux = self.forget_gate.preactivations > 1
         shapes = cell.parameter_shapes(input_size, hidden_size, bias, aux)

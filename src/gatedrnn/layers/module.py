@@ -1,0 +1,76 @@
+"""What layers and single-step modules share: a checked gate and engine, and weights that name their gate."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from torch import Tensor, nn
+
+from gatedrnn import engines, gates
+from gatedrnn.gates import Gate
+
+_ENTRY = "gatedrnn"
+#: What decides, beside the weights, about what is computed.
+_TOLD = ("forget_gate", "tied", "beta", "relu")
+
+
+class RecurrentModule(nn.Module):
+    """Base of the layers and of the single-step modules.
+
+    Its entry in the metadata of a state_dict says what the weights were trained with. Loading them into a module with
+    another gate warns; weights without that entry, those of torch.nn say, load as ever.
+    """
+
+    _forget_gate: Gate | None = None
+    _engine = "auto"
+
+    @property
+    def forget_gate(self) -> Gate:
+        """The forget gate. One with the same parameters may be assigned, by its name too."""
+        assert self._forget_gate is not None
+        return self._forget_gate
+
+    @forget_gate.setter
+    def forget_gate(self, gate: str | Gate) -> None:
+        new, old = gates.resolve(gate), self._forget_gate
+        if old is not None and new.preactivations != old.preactivations:
+            raise ValueError(
+                f"{type(self).__name__}: the gate {new!r} has other parameters than {old!r}; "
+                "gatedrnn.convert makes a layer with another gate"
+            )
+        self._forget_gate = new
+
+    @property
+    def engine(self) -> str:
+        """What runs the loop over time: "auto", or the name of an engine."""
+        return self._engine
+
+    @engine.setter
+    def engine(self, name: str) -> None:
+        engines.check_name(name)
+        self._engine = name
+
+    def _told(self) -> dict[str, str]:
+        """What a state_dict says about this module."""
+        return {name: repr(getattr(self, name)) for name in _TOLD if hasattr(self, name)}
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        metadata = getattr(destination, "_metadata", {}).get(prefix[:-1])
+        if metadata is not None:
+            metadata[_ENTRY] = self._told()
+
+    def _load_from_state_dict(
+        self, state_dict: dict[str, Tensor], prefix: str, local_metadata: dict[str, Any], *arguments: Any
+    ) -> None:
+        saved, own = local_metadata.get(_ENTRY, {}), self._told()
+        other = [name for name in own if name in saved and saved[name] != own[name]]
+        if other:
+            theirs, ours = (", ".join(f"{name}={told[name]}" for name in other) for told in (saved, own))
+            warnings.warn(
+                f"{prefix[:-1] or type(self).__name__}: the weights were saved with {theirs}, this module has {ours}: "
+                "its outputs will be other ones",
+                stacklevel=4,
+            )
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *arguments)
