@@ -49,8 +49,10 @@ class Case:
         keywords = {"engine": "reference", "dtype": torch.float64, **keywords}
         return LAYERS[self.cell](*sizes, **self._keywords(keywords))  # type: ignore[arg-type]
 
-    def step(self, *sizes: int, **keywords: Any) -> Any:
-        return STEPS[self.cell](*sizes, **self._keywords({"dtype": torch.float64, **keywords}))  # type: ignore[arg-type]
+    def step(self, *sizes: int, engine: str = "reference", **keywords: Any) -> Any:
+        made = STEPS[self.cell](*sizes, **self._keywords({"dtype": torch.float64, **keywords}))  # type: ignore[arg-type]
+        made.engine = engine
+        return made
 
     def equation(self) -> Callable[..., Any]:
         """(weights, x, *state) → (state, gates) of one row."""

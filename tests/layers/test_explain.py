@@ -35,7 +35,7 @@ def test_text(case: Case, engine: str) -> None:
 @pytest.mark.parametrize("case", AUX_CASES, ids=str)
 def test_single_steps(case: Case) -> None:
     """Told as of a layer: the same engine for the same cell and gate."""
-    step, layer = case.step(I, H), case.layer(I, H, engine="auto")
+    step, layer = case.step(I, H, engine="auto"), case.layer(I, H, engine="auto")
     x = torch.randn(B, I, dtype=torch.float64)
     expected = gatedrnn.explain(layer, x[None])
     assert gatedrnn.explain(step, x) == gatedrnn.explain(step, x[0]) == expected

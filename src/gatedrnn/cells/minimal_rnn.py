@@ -37,9 +37,13 @@ class MinimalRNN(Cell):
                 w[name] = torch.cat([weights[name], weights[f"{name}_{AUX}"]])
         return w
 
-    def project(self, w: Weights, x: Tensor) -> tuple[Tensor, ...]:
+    def candidate(self, w: Weights, x: Tensor) -> Tensor:
+        """z, which does not depend on the state."""
         z = linear(x, w["W"])
-        z = torch.tanh(z + wide(w["b_z"]) if "b_z" in w else z)
+        return torch.tanh(z + wide(w["b_z"]) if "b_z" in w else z)
+
+    def project(self, w: Weights, x: Tensor) -> tuple[Tensor, ...]:
+        z = self.candidate(w, x)
         from_z = linear(z, w["V"])
         return z, from_z + wide(w["b_u"]) if "b_u" in w else from_z
 

@@ -51,26 +51,15 @@ class Case:
         def draw(*shape: int) -> Tensor:
             return torch.randn(*shape, generator=g, dtype=torch.float64)
 
-        H, out, rows = (
-            self.hidden,
-            self.projection or self.hidden,
-            len(library.FACTS.cells[self.cell].rows) * self.hidden,
-        )
+        H, out = self.hidden, self.projection or self.hidden
         k = self.scale / math.sqrt(H)
-        memory, aux = has_memory(self.cell), self.gate == "refine"
+        cell = Kernel(self.cell, self.gate, (), beta=1.0).made_cell(self.projection)
+        shapes = cell.parameter_shapes(self.inputs, H, self.bias, self.gate == "refine")
         made: dict[str, Tensor | None] = {
             "input": draw(self.steps, self.batch, self.inputs),
             "h_0": draw(self.batch, out),
-            "c_0": draw(self.batch, H) if memory else None,
-            "weight_ih": draw(rows, self.inputs) * k,
-            "weight_hh": draw(rows, out) * k,
-            "bias_ih": draw(rows) * k if self.bias else None,
-            "bias_hh": draw(rows) * k if self.bias else None,
-            "weight_hr": draw(out, H) * k if self.projection else None,
-            "weight_ih_aux": draw(H, self.inputs) * k if aux else None,
-            "weight_hh_aux": draw(H, out) * k if aux else None,
-            "bias_ih_aux": draw(H) * k if aux and self.bias else None,
-            "bias_hh_aux": draw(H) * k if aux and self.bias else None,
+            "c_0": draw(self.batch, H) if has_memory(self.cell) else None,
+            **{name: draw(*shapes[name]) * k if name in shapes else None for name in WEIGHTS},
             "lengths": torch.randint(1, self.steps + 1, (self.batch,), generator=g) if self.ragged else None,
         }
         return {n: t if t is None or n == "lengths" else t.to(self.dtype).to(torch.float64) for n, t in made.items()}
@@ -140,10 +129,19 @@ def step(
     def product(weight: str, bias: str, v: Tensor) -> Tensor:
         return torch.nn.functional.linear(v, t[weight], t[bias])
 
-    from_x, from_h = product("weight_ih", "bias_ih", x), product("weight_hh", "bias_hh", h)
     aux = None
     if case.gate == "refine":
         aux = product("weight_ih_aux", "bias_ih_aux", x) + product("weight_hh_aux", "bias_hh_aux", h)
+    if case.cell == "fastgrnn":
+        b_z, b_h, zeta, nu = t["bias_ih"].chunk(4)
+        z, g = (x @ t["weight_ih"].T + h @ t["weight_hh"].T).chunk(2, -1)
+        f = forget(case, z + b_z, aux)
+        return (zeta.sigmoid() * (1 - f) + nu.sigmoid()) * torch.tanh(g + b_h) + f * h, None
+    from_x, from_h = product("weight_ih", "bias_ih", x), product("weight_hh", "bias_hh", h)
+    if case.cell == "minimal_rnn":
+        z, g = from_x.chunk(2, -1)
+        f = forget(case, z + from_h, aux)
+        return f * h + (1 - f) * g, None
     if case.cell == "gru":
         r_x, z_x, n_x = from_x.chunk(3, -1)
         r_h, z_h, n_h = from_h.chunk(3, -1)
@@ -151,6 +149,10 @@ def step(
         n = torch.tanh(n_x + torch.sigmoid(r_x + r_h) * n_h)
         return f * h + (1 - f) * n, None
     a = from_x + from_h
+    if case.cell == "ugrnn":
+        z, g = a.chunk(2, -1)
+        f = forget(case, z, aux)
+        return f * h + (1 - f) * torch.tanh(g), None
     if case.cell == "janet":
         z, g = a.chunk(2, -1)
         f = forget(case, z, aux)

@@ -22,6 +22,9 @@ CELLS = [
     cells.GRU(),
     cells.JANET(),
     cells.JANET(beta=0.5),
+    cells.UGRNN(),
+    cells.MinimalRNN(),
+    cells.FastGRNN(),
 ]
 GATES = [cls() for cls in gates.GATES.values()]
 
@@ -176,7 +179,7 @@ def test_refusals() -> None:
     seen = []
     torch.vmap(lambda x: seen.append(ENGINE.refuses(replace(scan, input=x))) or x)(scan.input[None])
     assert "vmap" in seen[0]
-    for cell in (cells.UGRNN(), cells.MGU()):
+    for cell in (cells.MGU(), cells.NRU(memory_size=16, heads=4)):
         assert "no kernel for the cell" in (ENGINE.refuses(replace(scan, cell=cell)) or "")
 
 

@@ -103,16 +103,21 @@ bool has_aux(int64_t gate) { return gate_facts[gate].preactivations == 2; }
 CellLayout layout_of(int64_t cell, int64_t gate) {
   const CellFacts& facts = cell_facts[cell];
   CellLayout layout{};
+  const int rows = 1 + int(std::count(facts.rows, facts.rows + std::strlen(facts.rows), ','));
   auto add = [&](int input, int hidden) {
-    layout.source[layout.blocks++] = {input, hidden, GATEDRNN_WEIGHT_IH, GATEDRNN_WEIGHT_HH, GATEDRNN_BIAS_IH, GATEDRNN_BIAS_HH};
+    const bool alone = input < 0 && hidden < 0;  // a bias alone
+    const int bias = alone ? rows + layout.blocks : input;
+    layout.source[layout.blocks++] = {input,  hidden, bias, hidden, GATEDRNN_WEIGHT_IH, GATEDRNN_WEIGHT_HH, GATEDRNN_BIAS_IH,
+                                      GATEDRNN_BIAS_HH};
+    if (alone) layout.input_begin = layout.blocks;
   };
   auto add_aux = [&] {
     if (has_aux(gate))
-      layout.source[layout.blocks++] = {0, 0, GATEDRNN_WEIGHT_IH_AUX, GATEDRNN_WEIGHT_HH_AUX, GATEDRNN_BIAS_IH_AUX, GATEDRNN_BIAS_HH_AUX};
+      layout.source[layout.blocks++] = {0, 0, 0, 0, GATEDRNN_WEIGHT_IH_AUX, GATEDRNN_WEIGHT_HH_AUX, GATEDRNN_BIAS_IH_AUX, GATEDRNN_BIAS_HH_AUX};
     layout.input_end = layout.blocks;
   };
   for (const auto& [input, hidden] : facts.blocks) {
-    if (input < 0 && !layout.input_end) add_aux();
+    if (input < 0 && hidden >= 0 && !layout.input_end) add_aux();
     if (hidden < 0) layout.hidden_begin = layout.blocks + 1;
     add(input, hidden);
   }

@@ -32,8 +32,9 @@ template <class Real>
 void input_gradient(const Task<Real>& task, const Slice& slice, const Space<Real>& space, int64_t begin, int64_t end, int64_t total) {
   constexpr int64_t width = Tile<Real>::width, lanes = Tile<Real>::lanes;
   const GatedrnnScan& scan = task.scan;
-  const int64_t depth = task.layout.input_end * task.hidden_panels;
-  const Left<Real> none, da{space.da, total * width, width, depth, width};
+  const int64_t depth = task.input_blocks() * task.hidden_panels;
+  const Real* first = space.da + task.layout.input_begin * task.hidden_panels * total * width;
+  const Left<Real> none, da{first, total * width, width, depth, width};
   const bool few = scan.inputs <= few_input_gradients;
   for (int64_t p = 0; p < (few ? scan.inputs : task.input_panels); ++p) {
     if (!few)
@@ -50,7 +51,7 @@ void input_gradient(const Task<Real>& task, const Slice& slice, const Space<Real
         Vec<Real> sum = {};
         for (int64_t q = 0; q < depth; ++q)
           for (int64_t v = 0; v < width; v += lanes)
-            sum += load(space.da + (q * total + at) * width + v) * load(task.back_input + (p * depth + q) * width + v);
+            sum += load(first + (q * total + at) * width + v) * load(task.back_input + (p * depth + q) * width + v);
         Real scalar = 0;
         for (int64_t v = 0; v < lanes; ++v) scalar += sum[v];
         dx[p] = scalar;
@@ -229,17 +230,19 @@ template <class Real> void reduce_thread(const Task<Real>& task, int64_t thread)
       Real* weight = task.typed(scan.grad_weights[source.weight_hh]) + source.hidden * h * recurrent;
       reduce_block<Real>(task, thread, space.total_h + (block - layout.hidden_begin) * H * recurrent, recurrent, 0, recurrent, weight,
                          recurrent, 1);
-      Real* bias = task.typed(scan.grad_weights[source.bias_hh]);
-      if (bias) reduce_block<Real>(task, thread, total_x, inputs + 1, inputs, inputs + 1, bias + source.hidden * h, 1, 0);
     }
-    if (source.input >= 0) {
-      if (inputs > 0) {
-        Real* weight = task.typed(scan.grad_weights[source.weight_ih]) + source.input * h * inputs;
-        reduce_block<Real>(task, thread, total_x, inputs + 1, 0, inputs, weight, inputs, 1);
-      }
-      Real* bias = task.typed(scan.grad_weights[source.bias_ih]);
-      if (bias) reduce_block<Real>(task, thread, total_x, inputs + 1, inputs, inputs + 1, bias + source.input * h, 1, 0);
+    if (source.input >= 0 && inputs > 0) {
+      Real* weight = task.typed(scan.grad_weights[source.weight_ih]) + source.input * h * inputs;
+      reduce_block<Real>(task, thread, total_x, inputs + 1, 0, inputs, weight, inputs, 1);
     }
+    const struct {
+      GatedrnnWeight place;
+      int row;
+    } biases[] = {{source.bias_ih, source.input_bias}, {source.bias_hh, source.hidden_bias}};
+    for (const auto& bias : biases)
+      if (bias.row >= 0 && scan.grad_weights[bias.place])
+        reduce_block<Real>(task, thread, total_x, inputs + 1, inputs, inputs + 1, task.typed(scan.grad_weights[bias.place]) + bias.row * h, 1,
+                           0);
   }
   if (task.projected)  // (recurrent, hidden): a row for each column of the totals
     reduce_block<Real>(task, thread, space.total_projection, recurrent, 0, recurrent, task.typed(scan.grad_weights[GATEDRNN_WEIGHT_HR]), 1, h);

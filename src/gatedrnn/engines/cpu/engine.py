@@ -13,6 +13,7 @@ from torch.nn import Parameter
 from gatedrnn.cells import Cell
 from gatedrnn.engines.cpu import library, ops
 from gatedrnn.engines.cpu.kernel import Kernel, kernel_of
+from gatedrnn.engines.cpu.lowered import LOWERED
 from gatedrnn.engines.interface import Engine, Scan, ScanResult
 from gatedrnn.engines.operator import Options, is_plain, watched
 from gatedrnn.engines.packing import padded, padded_scan
@@ -49,13 +50,20 @@ class CPUEngine(Engine):
     def run(self, scan: Scan) -> ScanResult:
         dtype = torch.float64 if scan.input.dtype == torch.float64 else torch.float32
         # float32 parameters and states pass as they are; only 16-bit ones are copied.
-        input, weights = _to(dtype, scan.input), {name: _to(dtype, w) for name, w in scan.weights.items()}
+        input, own = _to(dtype, scan.input), {name: _to(dtype, w) for name, w in scan.weights.items()}
         state = [_to(dtype, s) for s in scan.state]
         keep = torch.is_grad_enabled() and any(t.requires_grad for t in _tensors(scan))
         lengths = None if scan.lengths is None else scan.lengths.to(torch.int64)
         memory = len(state) > 1
-        options = Options(_text(*_kind(scan)), scan.reverse, keep, scan.recompute, bool(scan.collect) and memory)
-        arguments = (input, state, list(weights.values()), lengths, scan.batch_sizes)
+        given, weights = input, own
+        if lowering := LOWERED.get(type(scan.cell)):
+            if lengths is not None:  # what lies past the end, a NaN maybe, must not reach the weights
+                time = torch.arange(len(input)).unsqueeze(-1)
+                given = torch.where((time < lengths).unsqueeze(-1), input, 0.0)
+            given, weights = lowering.arguments(scan.cell, own, given)
+        text = _text(scan.cell, scan.gate, tuple(weights), dtype)
+        options = Options(text, scan.reverse, keep, scan.recompute, bool(scan.collect) and memory)
+        arguments = (given, state, list(weights.values()), lengths, scan.batch_sizes)
         if watched() or not _plain(scan):
             results = ops.scan(*arguments, *options)
         else:
@@ -69,7 +77,7 @@ class CPUEngine(Engine):
                 with_lengths, places = padded_scan(with_lengths)
                 collected = {name: padded(value, places, scan.batch_sizes) for name, value in collected.items()}
             if scan.collect == "gates":
-                collected.update(_gate_values(with_lengths, state[0], weights, collected["h"]))
+                collected.update(_gate_values(with_lengths, state[0], own, collected["h"]))
         return ScanResult(
             _to(scan.input.dtype, output),
             tuple(_to(given.dtype, s) for s, given in zip(finals, scan.state, strict=True)),

@@ -14,13 +14,17 @@
 
 // X(NAME, name, kernel in name's .cpp file, row blocks of its weights, states, blocks...)
 // A block is one pre-activation of all hidden units: {row block in weight_ih, row block in weight_hh}, -1 where it has no
-// such part. Blocks without a hidden part come first and blocks without an input part last. The auxiliary
-// pre-activation of a gate with two stands before the latter.
+// such part. Blocks with neither, which are a bias alone, come first (their rows of bias_ih stand after the others), then
+// blocks without a hidden part; blocks without an input part come last. The auxiliary pre-activation of a gate with two
+// stands before the latter.
 #define GATEDRNN_CELLS(X)                                                  \
   X(LSTM, lstm, Untied, "i,f,g,o", 2, {0, 0}, {1, 1}, {2, 2}, {3, 3})      \
   X(LSTM_TIED, lstm_tied, Tied, "f,g,o", 2, {0, 0}, {1, 1}, {2, 2})        \
   X(GRU, gru, Gru, "r,f,n", 1, {2, -1}, {0, 0}, {1, 1}, {-1, 2})           \
-  X(JANET, janet, Janet, "f,g", 1, {0, 0}, {1, 1})
+  X(JANET, janet, Janet, "f,g", 1, {0, 0}, {1, 1})                         \
+  X(UGRNN, ugrnn, Ugrnn, "f,g", 1, {0, 0}, {1, 1})                         \
+  X(MINIMAL_RNN, minimal_rnn, Minimal, "f,z", 1, {1, -1}, {0, 0})          \
+  X(FASTGRNN, fastgrnn, Kusupati, "f,h", 1, {-1, -1}, {-1, -1}, {0, 0}, {1, 1})
 
 // X(NAME, text): the weights by their place in GatedrnnScan.
 #define GATEDRNN_WEIGHTS(X)            \

@@ -77,7 +77,8 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
         Left<Real> x{space.input, input_depth, task.input_row, task.input_row / input_depth, input_depth};
         for (int64_t p = share.first_panel; p < share.end_panel; ++p)
           for (int block = 0; block < layout.input_end; ++block) {
-            product<Real>(Start::bias, none, x, total, 1, task.right_input + (p * layout.input_end + block) * task.input_row * width, 0,
+            product<Real>(Start::bias, none, block < layout.input_begin ? none : x, total, 1,
+                          task.right_input + (p * layout.input_end + block) * task.input_row * width, 0,
                           task.bias + (p * layout.blocks + block) * width, space.projection, 0);
             Real* region = space.region;
             const Real* from = space.projection;
@@ -104,7 +105,11 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
       const Real* bias = task.bias + p * layout.blocks * width;
       const int only_x = layout.hidden_begin, both = layout.input_end - layout.hidden_begin, only_h = layout.blocks - layout.input_end;
       if (task.fused) {
-        if (only_x) product<Real>(Start::bias, x, none, rows, only_x, right, right_stride, bias, a, result_stride);
+        const int alone = layout.input_begin;
+        if (alone) product<Real>(Start::bias, none, none, rows, alone, right, right_stride, bias, a, result_stride);
+        if (only_x > alone)
+          product<Real>(Start::bias, x, none, rows, only_x - alone, right + alone * right_stride, right_stride, bias + alone * width,
+                        a + alone * result_stride, result_stride);
         product<Real>(Start::bias, x, h, rows, both, right + only_x * right_stride, right_stride, bias + only_x * width,
                       a + only_x * result_stride, result_stride);
       } else {

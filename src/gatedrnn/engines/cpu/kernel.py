@@ -10,6 +10,7 @@ import torch
 
 from gatedrnn import cells, gates
 from gatedrnn.engines.cpu import library
+from gatedrnn.engines.cpu.lowered import LOWERED
 from gatedrnn.gates.program import Program, ProgramGate
 
 # A subclass may change the maths, so only the classes themselves have a name.
@@ -18,6 +19,9 @@ _CELLS: dict[type[cells.Cell], Callable[[cells.Cell], str]] = {
     cells.LSTM: lambda cell: "lstm_tied" if cell.tied else "lstm",  # type: ignore[attr-defined]
     cells.GRU: lambda cell: "gru",
     cells.JANET: lambda cell: "janet",
+    cells.UGRNN: lambda cell: "ugrnn",
+    cells.MinimalRNN: lambda cell: "minimal_rnn",
+    cells.FastGRNN: lambda cell: "fastgrnn",
 }
 
 Shape = tuple[int, ...]
@@ -58,11 +62,12 @@ class Kernel:
 
     def made_cell(self, proj_size: int = 0) -> cells.Cell:
         """The cell; one with a projection needs its size."""
-        if self.cell == "gru":
-            return cells.GRU()
+        if self.cell.startswith("lstm"):
+            return cells.LSTM(tied=self.cell == "lstm_tied", proj_size=proj_size)
         if self.cell == "janet":
             return cells.JANET(beta=self.beta)
-        return cells.LSTM(tied=self.cell == "lstm_tied", proj_size=proj_size)
+        kind = cells.CELLS[self.cell]
+        return LOWERED[kind].cell if kind in LOWERED else kind()
 
     def made_gate(self) -> gates.Gate:
         if self.gate == "program":
@@ -77,7 +82,7 @@ class Kernel:
 
 
 def kernel_of(cell: cells.Cell, gate: gates.Gate, weights: tuple[str, ...], dtype: torch.dtype) -> Kernel | str:
-    """The kernel for a cell and a gate, or why there is none."""
+    """The kernel for a cell and a gate, or why there is none; the names are those of the weights that it takes."""
     if type(cell) not in _CELLS:
         return f"it has no kernel for the cell {cell!r}"
     name, beta = _CELLS[type(cell)](cell), float(getattr(cell, "beta", 0.0))

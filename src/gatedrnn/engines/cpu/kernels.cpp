@@ -1,4 +1,4 @@
-// The table of kernels of one instruction set. This file, lstm.cpp, gru.cpp and janet.cpp are compiled once for each.
+// The table of kernels of one instruction set. This file and the cells are compiled once for each.
 #include "backward.h"
 #include "pack.h"
 

@@ -38,13 +38,13 @@ template <class Real> void pack_bias(const Task<Real>& task, int64_t panel, int 
   const BlockSource& source = task.layout.source[block];
   const GatedrnnScan& scan = task.scan;
   Real* bias = task.bias + (panel * task.layout.blocks + block) * width;
-  const Real* input = source.input < 0 ? nullptr : task.weight(source.bias_ih);
-  const Real* hidden = source.hidden < 0 ? nullptr : task.weight(source.bias_hh);
+  const Real* input = source.input_bias < 0 ? nullptr : task.weight(source.bias_ih);
+  const Real* hidden = source.hidden_bias < 0 ? nullptr : task.weight(source.bias_hh);
   for (int64_t lane = 0; lane < width; ++lane) {
     int64_t unit = panel * width + lane;
     Real sum = 0;
-    if (unit < scan.hidden && input) sum += input[source.input * scan.hidden + unit];
-    if (unit < scan.hidden && hidden) sum += hidden[source.hidden * scan.hidden + unit];
+    if (unit < scan.hidden && input) sum += input[source.input_bias * scan.hidden + unit];
+    if (unit < scan.hidden && hidden) sum += hidden[source.hidden_bias * scan.hidden + unit];
     bias[lane] = sum;
   }
 }
@@ -61,7 +61,7 @@ template <class Real> void pack_for_forward(const Task<Real>& task, int64_t thre
     for (int block = 0; block < layout.blocks; ++block) {
       pack_bias(task, p, block);
       Real* panel = task.right + (p * layout.blocks + block) * rows * width;
-      if (block < layout.input_end && scan.inputs > 0) {
+      if (block >= layout.input_begin && block < layout.input_end && scan.inputs > 0) {
         const Real* weight = input_weight(task, block);
         if (task.fused)
           pack_transposed(panel, weight, p * width, scan.hidden, scan.inputs, scan.inputs);
@@ -94,14 +94,14 @@ template <class Real> void pack_for_backward(const Task<Real>& task, int64_t thr
                  scan.hidden, p * width, scan.recurrent, H);
   if (scan.grad_input && scan.inputs <= few_input_gradients) {
     for (int64_t i = thread; i < scan.inputs; i += threads)
-      for (int block = 0; block < layout.input_end; ++block)
+      for (int block = layout.input_begin; block < layout.input_end; ++block)
         for (int64_t unit = 0; unit < H; ++unit)
-          task.back_input[(i * layout.input_end + block) * H + unit] =
+          task.back_input[(i * task.input_blocks() + block - layout.input_begin) * H + unit] =
               unit < scan.hidden ? input_weight(task, block)[unit * scan.inputs + i] : Real(0);
   } else if (scan.grad_input) {
     for (int64_t p = thread; p < task.input_panels; p += threads)
-      for (int block = 0; block < layout.input_end; ++block)
-        pack_plain(task.back_input + (p * layout.input_end + block) * H * width, input_weight(task, block), scan.hidden,
+      for (int block = layout.input_begin; block < layout.input_end; ++block)
+        pack_plain(task.back_input + (p * task.input_blocks() + block - layout.input_begin) * H * width, input_weight(task, block), scan.hidden,
                    p * width, scan.inputs, H);
   }
   if (task.projected)

@@ -8,10 +8,9 @@ namespace gatedrnn {
 constexpr int most_blocks = 5;
 constexpr int64_t most_registers = 64;  // of a gate program at a time
 
-// Where a block (facts.h) comes from: its row blocks in two of the scan's weights and biases, or -1. Blocks without a
-// hidden part come first and blocks without an input part last, so both kinds are contiguous ranges.
+// Where a block (facts.h) comes from: its row blocks in two of the scan's weights and biases, or -1.
 struct BlockSource {
-  int input, hidden;
+  int input, hidden, input_bias, hidden_bias;
   GatedrnnWeight weight_ih, weight_hh, bias_ih, bias_hh;
 };
 
@@ -19,7 +18,7 @@ struct CellLayout {
   int blocks;
   BlockSource source[most_blocks];
   int hidden_begin;  // blocks [hidden_begin, blocks) read h
-  int input_end;     // blocks [0, input_end) read the input
+  int input_begin, input_end;  // blocks [input_begin, input_end) read the input
   bool memory;       // a state c beside h
 };
 

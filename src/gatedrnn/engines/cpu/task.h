@@ -59,6 +59,7 @@ template <class Real> struct Task {
 
   int64_t right_rows() const { return (fused ? scan.inputs : 0) + recurrent_panels * width; }
   int64_t hidden_blocks() const { return layout.blocks - layout.hidden_begin; }
+  int64_t input_blocks() const { return layout.input_end - layout.input_begin; }
   int64_t region_row() const { return layout.blocks * hidden_panels * width; }
   // More than the last cache holds of what is kept, and in a place where whole vectors can be written.
   bool streams() const {
@@ -146,7 +147,7 @@ Task<Real>::Task(const Call& call, bool backward) : scan(*call.scan), plan(*call
   right_projection = arena.take<Real>(forward && projected ? R * H : 0);
   back = arena.take<Real>(backward ? R * hidden_blocks() * H : 0);
   bool few = scan.inputs <= few_input_gradients;
-  back_input = arena.take<Real>(backward && scan.grad_input ? (few ? scan.inputs : input_panels * width) * layout.input_end * H : 0);
+  back_input = arena.take<Real>(backward && scan.grad_input ? (few ? scan.inputs : input_panels * width) * input_blocks() * H : 0);
   back_projection = arena.take<Real>(backward && projected ? R * H : 0);
   parameters = {{coefficients, scan.coefficient_count, plan.program}, Real(scan.odds)};
   int64_t shared = arena.used();
