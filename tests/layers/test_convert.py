@@ -334,7 +334,7 @@ def test_bad_arguments() -> None:
     assert isinstance(model[0], nn.LSTM)
     gatedrnn.convert(model, "fast")
     assert isinstance(model[0], gatedrnn.LSTM)
-    with pytest.warns(UserWarning, match="Linear holds no torch.nn.LSTM or GRU"):
+    with pytest.warns(UserWarning, match="Linear holds no recurrent layer with a gate"):
         gatedrnn.convert(nn.Linear(2, 2), "fast")
 
 
@@ -342,3 +342,60 @@ def test_the_dropout_warning_is_not_repeated() -> None:
     with pytest.warns(UserWarning, match="dropout option"):
         layer = nn.LSTM(3, 4, dropout=0.5)
     assert gatedrnn.convert(layer, "fast").dropout == 0.5
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kind", [nn.LSTMCell, nn.GRUCell], ids=lambda kind: kind.__name__)
+def test_single_steps_are_swapped_too(kind: type[Any], bias: bool) -> None:
+    torch.manual_seed(0)
+    cell, x = kind(3, 4, bias=bias), torch.randn(2, 3)
+    model = nn.ModuleDict({"step": cell})
+    before, parameters = cell(x), list(cell.parameters())
+    gatedrnn.convert(model, "sigmoid")
+    step = model["step"]
+    assert type(step) is getattr(gatedrnn, kind.__name__)
+    assert all(a is b for a, b in zip(step.parameters(), parameters, strict=True))
+    for a, b in zip(_tuple(step(x)), _tuple(before), strict=True):
+        assert_close(a, b, TORCH, torch.float32)
+
+
+def _tuple(state: Any) -> tuple[torch.Tensor, ...]:
+    return state if isinstance(state, tuple) else (state,)
+
+
+@pytest.mark.parametrize("cell", ["LSTM", "GRU", "JANET", "UGRNN", "MinimalRNN", "FastGRNN", "MGU"])
+def test_our_own_layers_change_their_gate_in_place(cell: str) -> None:
+    """From gate to gate each unit keeps its time scale; the parameters stay the same objects."""
+    layer = getattr(gatedrnn, cell)(3, 5, 2, forget_gate="fast", bidirectional=True)
+    step = getattr(gatedrnn, f"{cell}Cell")(3, 5, forget_gate="fast")
+    model = nn.ModuleDict({"layer": layer, "step": step})
+    parameters = list(model.parameters())
+    before = [gatedrnn.time_scales(layer), gatedrnn.time_scales(step)]
+    for gate in ("softsign", "sigmoid", "polynomial", "fast"):
+        assert gatedrnn.convert(model, gate, match="bias") is model
+        assert model["layer"] is layer and layer.forget_gate == step.forget_gate == gatedrnn.gates.GATES[gate]()
+        assert all(a is b for a, b in zip(model.parameters(), parameters, strict=True))
+        for old, module in zip(before, (layer, step), strict=True):
+            for key, scales in gatedrnn.time_scales(module).items():
+                torch.testing.assert_close(scales, old[key], rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("cell", ["LSTM", "GRU"])
+def test_our_own_layers_get_an_auxiliary_gate(cell: str) -> None:
+    torch.manual_seed(0)
+    layer = getattr(gatedrnn, cell)(3, 5, 2, forget_gate="fast", dtype=torch.float64).eval()
+    step = getattr(gatedrnn, f"{cell}Cell")(3, 5, forget_gate="fast")
+    old, scales = dict(layer.named_parameters()), gatedrnn.time_scales(layer)
+    gatedrnn.convert(nn.ModuleList([layer, step]), "refine", match="bias")
+    fresh = getattr(gatedrnn, cell)(3, 5, 2, forget_gate="refine", dtype=torch.float64)
+    kinds = [{name: (p.shape, p.dtype) for name, p in module.named_parameters()} for module in (layer, fresh)]
+    assert kinds[0] == kinds[1]
+    assert all(layer.get_parameter(name) is parameter for name, parameter in old.items()) and not layer.training
+    for key, values in gatedrnn.time_scales(layer).items():
+        torch.testing.assert_close(values, scales[key], rtol=1e-10, atol=0)
+    fresh.load_state_dict(layer.state_dict())
+    x = torch.randn(4, 2, 3, dtype=torch.float64)
+    assert torch.equal(layer(x)[0], fresh(x)[0])
+    step(torch.randn(2, 3))
+    with pytest.raises(ValueError, match=r"0: the gate Fast\(\) has no auxiliary weights; those of Refine\(\) would"):
+        gatedrnn.convert(nn.ModuleList([layer]), "fast")

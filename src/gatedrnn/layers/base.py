@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
 from gatedrnn import engines, gates
@@ -83,16 +83,19 @@ class RecurrentLayer(RecurrentModule):
         self.weight_dropout = float(weight_dropout)
         self.recompute = recompute
 
+        self._make_parameters(device, dtype)
+        self.reset_parameters()
+
+    def _make_parameters(self, device: torch.device | str | None, dtype: torch.dtype | None) -> None:
         self._all_weights: list[list[str]] = []
         self._shapes: list[dict[str, tuple[int, ...]]] = []
         aux = self.forget_gate.preactivations > 1
-        for suffix, layer_input_size in self._suffixes():
-            shapes = cell.parameter_shapes(layer_input_size, hidden_size, bias, aux)
+        for suffix, input_size in self._suffixes():
+            shapes = self.cell.parameter_shapes(input_size, self.hidden_size, self.bias, aux)
             for name, shape in shapes.items():
-                self.register_parameter(name + suffix, nn.Parameter(torch.empty(shape, device=device, dtype=dtype)))
+                self._make_parameter(name + suffix, shape, device, dtype)
             self._all_weights.append([name + suffix for name in shapes])
             self._shapes.append(shapes)
-        self.reset_parameters()
 
     def _suffixes(self) -> Iterator[tuple[str, int]]:
         """Ending of the parameters' names and input size, for each layer and direction."""

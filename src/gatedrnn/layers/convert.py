@@ -12,11 +12,16 @@ from torch.nn.utils import parametrize
 from gatedrnn import gates
 from gatedrnn.cells.base import AUX
 from gatedrnn.gates import Gate
+from gatedrnn.inits import ForgetInit
 from gatedrnn.layers.base import RecurrentLayer
-from gatedrnn.layers.gru import GRU
-from gatedrnn.layers.lstm import LSTM
+from gatedrnn.layers.gru import GRU, GRUCell
+from gatedrnn.layers.lstm import LSTM, LSTMCell
+from gatedrnn.layers.step import RecurrentStep
 
 _Model = TypeVar("_Model", bound=nn.Module)
+_Theirs = nn.LSTM | nn.GRU | nn.LSTMCell | nn.GRUCell
+_Ours = RecurrentLayer | RecurrentStep
+_KINDS: dict[type[nn.Module], type[_Ours]] = {nn.LSTM: LSTM, nn.GRU: GRU, nn.LSTMCell: LSTMCell, nn.GRUCell: GRUCell}
 
 _HOOKS = (
     "_forward_hooks",
@@ -31,17 +36,19 @@ _HOOKS = (
 
 
 def convert(model: _Model, forget_gate: str | Gate, match: Literal["bias"] | None = None) -> _Model:
-    """Swap every torch.nn.LSTM and GRU inside a model for ours with the given forget gate; return the model.
+    """Give every recurrent layer inside a model the given forget gate; return the model.
 
-    The parameters stay the same objects, so that an optimiser goes on working; a module used in two places stays
-    one module. If the model itself is such a layer, the new layer is returned. Buffers, submodules, parameters and
-    attributes that were added to a layer move with it. A layer that is a subclass, has hooks or parametrisations, or an
-    added name that means something else here, is refused by name, and then nothing is changed.
+    torch.nn's LSTM, GRU, LSTMCell and GRUCell are swapped for ours; our own layers and cells keep their place and get
+    the gate. The parameters stay the same objects, so that an optimiser goes on working; a module used in two places
+    stays one module. If the model itself is such a layer, the new layer is returned. Buffers, submodules, parameters
+    and attributes that were added to a layer move with it. A layer of torch.nn that is a subclass, has hooks or
+    parametrisations, or an added name that means something else here, is refused by name, and then nothing is changed.
 
     Args:
         model: Any module.
         forget_gate: A name in ``gatedrnn.gates.GATES`` or a gate object.
-        match: ``"bias"`` moves the forget biases so that φ(b′) = σ(b): each unit keeps its time scale.
+        match: ``"bias"`` moves the forget biases so that φ(b′) = σ(b), or the value of the gate before: each unit keeps
+            its time scale. Recommended for trained models.
 
     >>> model = torch.nn.Sequential(torch.nn.LSTM(2, 3))
     >>> gatedrnn.convert(model, forget_gate="fast")
@@ -52,18 +59,28 @@ def convert(model: _Model, forget_gate: str | Gate, match: Literal["bias"] | Non
     gate = gates.resolve(forget_gate)
     if match not in (None, "bias"):
         raise ValueError(f'match must be None or "bias", got {match!r}')
-    found = {name: module for name, module in model.named_modules() if isinstance(module, nn.LSTM | nn.GRU)}
+    found = {name: module for name, module in model.named_modules() if isinstance(module, _Theirs)}
+    gated = {n: m for n, m in model.named_modules() if isinstance(m, _Ours) and m.cell.takes_gate}
+    own = {name: layer for name, layer in gated.items() if layer.forget_gate != gate}
     replacements = {module: _without_parameters(module, gate) for module in found.values()}
     for name, module in found.items():
         _refuse(name or "the model", module, replacements[module], match)
-    if not found:
-        warnings.warn(f"{type(model).__name__} holds no torch.nn.LSTM or GRU: nothing was converted", stacklevel=2)
+    for name, layer in own.items():
+        _refuse_own(name or "the model", layer, gate, match)
+    if not found and not gated:
+        warnings.warn(
+            f"{type(model).__name__} holds no recurrent layer with a gate: nothing was converted", stacklevel=2
+        )
     for module, layer in replacements.items():
         _move(module, layer)
+    before: dict[_Ours, Gate] = dict.fromkeys(replacements.values(), gates.Sigmoid())
+    for layer in own.values():
+        before[layer] = layer.forget_gate
+        _change(layer, gate)
     if match == "bias":
         moved: set[int] = set()
-        for layer in replacements.values():
-            _match_biases(layer, moved)
+        for layer, old in before.items():
+            _match_biases(layer, old, moved)
     for parent in [*model.modules(), *replacements.values()]:
         for name, child in parent._modules.items():
             if child in replacements:
@@ -71,15 +88,15 @@ def convert(model: _Model, forget_gate: str | Gate, match: Literal["bias"] | Non
     return replacements.get(model, model)  # type: ignore[call-overload,no-any-return]
 
 
-def _refuse(name: str, module: nn.LSTM | nn.GRU, layer: RecurrentLayer, match: str | None) -> None:
+def _refuse(name: str, module: _Theirs, layer: _Ours, match: str | None) -> None:
     if parametrize.is_parametrized(module):
         raise ValueError(f"{name}: has a parametrisation; remove it, convert, and register it again")
-    if type(module) not in (nn.LSTM, nn.GRU):
+    if type(module) not in _KINDS:
         raise ValueError(f"{name}: {type(module).__name__} is a subclass whose changes would be lost")
     for hooks in _HOOKS:
         if getattr(module, hooks):
             raise ValueError(f"{name}: has hooks ({hooks[1:]}); remove them, convert, and register them again")
-    for weight in module._flat_weights_names:
+    for weight in _weight_names(module):
         if module._parameters.get(weight) is None:
             raise ValueError(f"{name}: its {weight} is not a parameter; make it one, and convert")
     for added in [entry for entries in _added(module) for entry in entries]:
@@ -92,36 +109,60 @@ def _refuse(name: str, module: nn.LSTM | nn.GRU, layer: RecurrentLayer, match: s
         raise ValueError(f'{name}: was made with bias=False, so match="bias" has nothing to move')
 
 
-def _added(module: nn.LSTM | nn.GRU) -> tuple[dict[str, Any], ...]:
+def _refuse_own(name: str, layer: _Ours, gate: Gate, match: str | None) -> None:
+    if gate.preactivations < layer.forget_gate.preactivations:
+        raise ValueError(
+            f"{name}: the gate {gate!r} has no auxiliary weights; those of {layer.forget_gate!r} would be lost"
+        )
+    if parametrize.is_parametrized(layer) and (match == "bias" or gate.preactivations > 1):
+        raise ValueError(f"{name}: has a parametrisation; remove it, convert, and register it again")
+    if match == "bias" and not layer.bias:
+        raise ValueError(f'{name}: was made with bias=False, so match="bias" has nothing to move')
+
+
+def _weight_names(module: _Theirs) -> list[str]:
+    if isinstance(module, nn.RNNBase):
+        return module._flat_weights_names
+    return ["weight_ih", "weight_hh", *(["bias_ih", "bias_hh"] if module.bias else [])]
+
+
+def _added(module: _Theirs) -> tuple[dict[str, Any], ...]:
     """What a user put on the layer: attributes, parameters, buffers and submodules."""
     own = vars(type(module)(1, 1, device="meta"))
     attributes = {name: value for name, value in vars(module).items() if name not in own}
-    parameters = {name: p for name, p in module._parameters.items() if name not in module._flat_weights_names}
+    names = {"bias_ih", "bias_hh", *_weight_names(module)}  # a cell without biases has None in their place
+    parameters = {name: p for name, p in module._parameters.items() if name not in names}
     return attributes, parameters, dict(module._buffers), dict(module._modules)
 
 
-def _without_parameters(module: nn.LSTM | nn.GRU, gate: Gate) -> RecurrentLayer:
+def _without_parameters(module: _Theirs, gate: Gate) -> _Ours:
     """The layer with the options of the module. Nothing is drawn: the parameters come from the module."""
-    arguments: dict[str, Any] = {
-        "input_size": module.input_size,
-        "hidden_size": module.hidden_size,
-        "num_layers": module.num_layers,
-        "bias": module.bias,
-        "batch_first": module.batch_first,
-        "dropout": module.dropout,
-        "bidirectional": module.bidirectional,
-        "device": "meta",
-        "forget_gate": gate,
-    }
+    options = ["input_size", "hidden_size", "bias"]
+    if isinstance(module, nn.RNNBase):
+        options += ["num_layers", "batch_first", "dropout", "bidirectional"]
+    if isinstance(module, nn.LSTM):
+        options.append("proj_size")
+    arguments = {name: getattr(module, name) for name in options}
+    made: Any = next(ours for theirs, ours in _KINDS.items() if isinstance(module, theirs))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the module has warned about its dropout already
-        is_lstm = isinstance(module, nn.LSTM)
-        return LSTM(**arguments, proj_size=module.proj_size) if is_lstm else GRU(**arguments)
+        layer: _Ours = made(**arguments, device="meta", forget_gate=gate)
+    return layer
 
 
-def _move(module: nn.LSTM | nn.GRU, layer: RecurrentLayer) -> None:
+def _change(layer: _Ours, gate: Gate) -> None:
+    """Another gate for a layer of ours, in its place; an auxiliary gate gets weights of its own."""
+    if gate.preactivations == layer.forget_gate.preactivations:
+        layer.forget_gate = gate
+        return
+    like = next(layer.parameters())
+    layer.add_auxiliary_gate(gate)
+    _add_auxiliary(layer, like)
+
+
+def _move(module: _Theirs, layer: _Ours) -> None:
     attributes, parameters, buffers, submodules = _added(module)
-    for name in module._flat_weights_names:
+    for name in _weight_names(module):
         setattr(layer, name, getattr(module, name))
     if layer.forget_gate.preactivations > 1:
         _add_auxiliary(layer, next(module.parameters()))
@@ -135,7 +176,7 @@ def _move(module: nn.LSTM | nn.GRU, layer: RecurrentLayer) -> None:
     layer.training = module.training
 
 
-def _add_auxiliary(layer: RecurrentLayer, like: Tensor) -> None:
+def _add_auxiliary(layer: _Ours, like: Tensor) -> None:
     """Draw the weights of the auxiliary gate, which the module did not have."""
     fresh = {}
     for name, parameter in list(layer.named_parameters()):
@@ -145,14 +186,16 @@ def _add_auxiliary(layer: RecurrentLayer, like: Tensor) -> None:
     layer.cell.reset(fresh, layer.forget_gate, layer.hidden_size)
 
 
-def _match_biases(layer: RecurrentLayer, moved: set[int]) -> None:
-    """Move the forget biases, each shared one once."""
+def _match_biases(layer: _Ours, old: Gate, moved: set[int]) -> None:
+    """Move the forget biases to the values that the old gate had, each shared one once."""
     for weights in layer.weights_by_layer().values():
-        if id(weights["bias_ih"]) in moved:
+        first = next(id(weight) for name, weight in weights.items() if name.startswith(("bias", "b_")))
+        if first in moved:
             continue
-        moved.add(id(weights["bias_ih"]))
+        moved.add(first)
         with torch.no_grad():
             biases = list(layer.cell.forget_biases(weights))
-            logit = torch.stack([bias.double() for bias in biases[0]]).sum(0)
-            for (first, second), target in zip(biases, layer.forget_gate.from_logit(logit), strict=True):
-                first.copy_(target - second.double())
+            sums = [torch.stack([bias.double() for bias in parts]).sum(0) for parts in biases[: old.preactivations]]
+            logit = sums[0] if old == gates.Sigmoid() else -ForgetInit.input_bias(old, tuple(sums))
+            for (bias, *others), target in zip(biases, layer.forget_gate.from_logit(logit), strict=True):
+                bias.copy_(target - sum(other.double() for other in others))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from gatedrnn import engines, gates
@@ -50,6 +51,26 @@ class RecurrentModule(nn.Module):
     def engine(self, name: str) -> None:
         engines.check_name(name)
         self._engine = name
+
+    def add_auxiliary_gate(self, gate: Gate) -> None:
+        """Take a gate that has an auxiliary one, where the gate so far has none. Its parameters are not drawn yet."""
+        self._forget_gate = gate
+        self._make_parameters("meta", None)
+
+    def _make_parameters(self, device: torch.device | str | None, dtype: torch.dtype | None) -> None:
+        """Make the parameters that are not there yet, without values."""
+        raise NotImplementedError
+
+    def _make_parameter(
+        self,
+        name: str,
+        shape: tuple[int, ...] | None,
+        device: torch.device | str | None,
+        dtype: torch.dtype | None,
+    ) -> None:
+        if name not in self._parameters:
+            made = None if shape is None else nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
+            self.register_parameter(name, made)
 
     def _told(self) -> dict[str, str]:
         """What a state_dict says about this module."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from gatedrnn import engines, gates
 from gatedrnn.cells import Cell, Weights
@@ -48,13 +48,14 @@ class RecurrentStep(RecurrentModule):
         self.bias = bias
         self.forget_gate = forget_gate
         self.forget_init = resolve_init(forget_init, bias)
-        aux = self.forget_gate.preactivations > 1
-        shapes = cell.parameter_shapes(input_size, hidden_size, bias, aux)
-        for name in cell.parameter_shapes(input_size, hidden_size, True, aux):
-            parameter = nn.Parameter(torch.empty(shapes[name], device=device, dtype=dtype)) if name in shapes else None
-            self.register_parameter(name, parameter)
-        self._shapes = shapes
+        self._make_parameters(device, dtype)
         self.reset_parameters()
+
+    def _make_parameters(self, device: torch.device | str | None, dtype: torch.dtype | None) -> None:
+        aux = self.forget_gate.preactivations > 1
+        self._shapes = self.cell.parameter_shapes(self.input_size, self.hidden_size, self.bias, aux)
+        for name in self.cell.parameter_shapes(self.input_size, self.hidden_size, True, aux):
+            self._make_parameter(name, self._shapes.get(name), device, dtype)
 
     @property
     def _name(self) -> str:
