@@ -46,7 +46,7 @@ class ListSets:
         root = data_folder(self.data)
         table = Table(box=None, pad_edge=False, header_style="bold")
         for column in ("name", "what it is", "licence", "download", "where"):
-            table.add_column(column, overflow="fold")
+            table.add_column(column, overflow="fold", no_wrap=column == "name")
         for data in SETS.values():
             try:
                 where = _where(data, root)
