@@ -177,6 +177,15 @@ def test_without_the_extra_one_line_names_it(missing: str, tmp_path: Path) -> No
     assert missing in ended.stderr
 
 
+@pytest.mark.parametrize("argument", ["--version", "--help"])
+def test_version_and_help_work_without_the_extra(argument: str) -> None:
+    code = f"import sys; sys.modules['tyro'] = None; from gatedrnn.cli import main; sys.exit(main([{argument!r}]))"
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    version = f"gatedrnn {importlib.metadata.version('gatedrnn')}\n"
+    assert ended.stdout == version if argument == "--version" else 'pip install "gatedrnn[lab]"' in ended.stdout
+
+
 def test_progress_on_a_terminal_is_a_bar() -> None:
     stream = io.StringIO()
     with shown(Console(file=stream, force_terminal=True, width=80, _environ={"TERM": "xterm"})) as report:

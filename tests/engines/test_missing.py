@@ -40,7 +40,7 @@ def test_it_works_and_says_so_once(tmp_path: Path) -> None:
     environment = {**os.environ, "GATEDRNN_CPU_LIBRARY": "/nowhere/lib.so", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=True)
     warned, first, second, nru, error = done.stdout.splitlines()
-    assert warned.startswith("1 the engine 'cpu' is missing and a slower one runs in its place: /nowhere/lib.so")
+    assert warned.startswith("1 engine 'cpu' is not available (/nowhere/lib.so")
     assert "GATEDRNN_CPU_LIBRARY names this file: unset it" in warned and "compiler" not in warned
     assert warned.endswith(str(script)), "the warning points at the user's line"
     assert first == "reference: the loop over time in plain PyTorch (the first that can serve)"

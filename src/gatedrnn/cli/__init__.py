@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from gatedrnn import __version__
 from gatedrnn.cli import streams
 
 # What the extra [lab] brings and the verbs need; anything else that is missing is a fault and shows its traceback.
@@ -31,17 +32,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _dispatched(arguments: Sequence[str] | None) -> int:
+    written = [*(sys.argv[1:] if arguments is None else arguments)]  # `list` is a verb here
+    if written == ["--version"]:
+        print(f"gatedrnn {__version__}")
+        return 0
     try:
         from gatedrnn.cli.verbs import dispatch
     except ModuleNotFoundError as missing:
         package = (missing.name or "").partition(".")[0]
         if package not in _LAB:
             raise
-        return _end(f'gatedrnn needs {package} for its commands: pip install "gatedrnn[lab]"', 2)
+        advice = f'gatedrnn needs {package} for its commands: pip install "gatedrnn[lab]"'
+        if written in (["--help"], ["-h"]):
+            print(f"usage: gatedrnn [-h] [--version] COMMAND …\n\n{advice}")
+            return 0
+        return _end(advice, 2)
     except ImportError as missing:
         return _missing(missing)
     try:
-        return dispatch(arguments)
+        return dispatch(written)
     except ImportError as missing:
         return _missing(missing)
 

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Protocol
 
 import tyro
 
-from gatedrnn import __version__
 from gatedrnn.cli.bench import Bench
 from gatedrnn.cli.data import BELOW_DATA, Data
 from gatedrnn.cli.demo import Demo
@@ -52,12 +51,9 @@ VERBS: dict[str, type[Verb]] = {
 }
 
 
-def dispatch(arguments: Sequence[str] | None) -> int:
-    """Parse the arguments (the program's own for None), run the verb, and return the exit code."""
-    written = list(sys.argv[1:] if arguments is None else arguments)
-    if written == ["--version"]:
-        print(f"gatedrnn {__version__}")
-        return 0
+def dispatch(arguments: Sequence[str]) -> int:
+    """Parse the arguments, run the verb, and return the exit code."""
+    written = list(arguments)
     try:
         verbs, tasks = VERBS, TASKS
         if written[:1] == ["train"] and is_file("".join(written[1:2])):

@@ -60,8 +60,8 @@ _check_gate._dynamo_marked_constant = True  # type: ignore[attr-defined]  # call
 @lru_cache
 def _warn_once(name: str, reason: str) -> None:
     warnings.warn(
-        f"the engine {name!r} is missing and a slower one runs in its place: {reason}, "
-        "or silence this with engine='reference'.",
+        f"engine {name!r} is not available ({reason.rstrip('.')}); using the reference engine, which is slower. "
+        "Pass engine='reference' to silence this warning.",
         stacklevel=7,  # the line that calls the layer
     )
 

@@ -90,8 +90,8 @@ class RecurrentModule(nn.Module):
         if other:
             theirs, ours = (", ".join(f"{name}={told[name]}" for name in other) for told in (saved, own))
             warnings.warn(
-                f"{prefix[:-1] or type(self).__name__}: the weights were saved with {theirs}, this module has {ours}: "
-                "its outputs will be other ones",
+                f"{prefix[:-1] or type(self).__name__}: the weights were saved with {theirs}, this module has {ours}; "
+                "its outputs will differ",
                 stacklevel=4,
             )
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *arguments)

@@ -152,7 +152,8 @@ def write_environment(out: Path, found: dict[str, Any]) -> str | None:
         return None
     write_json(path, {**written, "later": [*written.get("later", []), found]})
     name = changes[0]
-    return f"continuing in another environment ({name}: {before.get(name)}, now {found[name]}): bits may differ"
+    was = before.get(name)
+    return f"resumed in a different environment ({name}: {was}, now {found[name]}); results may not be bit-identical"
 
 
 def begun_run(run: Run, out: Path) -> Begun | None:
