@@ -87,6 +87,13 @@ def test_commands_exist(document: Path, capsys: pytest.CaptureFixture[str]) -> N
             assert option in shown, f"{document.name}: gatedrnn {verb} {option}"
 
 
+def test_the_first_screen_is_made_from_the_records() -> None:
+    made = runpy.run_path(str(ROOT / "docs" / "first_screen.py"))
+    readme = (ROOT / "README.md").read_text()
+    assert made["with_blocks"](readme) == readme
+    assert made["figure"]() == made["FIGURE"].read_bytes()
+
+
 def test_the_readme_shows_the_gates_of_the_registry() -> None:
     assert gate_table() in (ROOT / "README.md").read_text()
 
