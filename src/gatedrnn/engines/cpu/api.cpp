@@ -136,6 +136,15 @@ void check_kind(int64_t dtype, int64_t cell, int64_t gate) {
   require(gate >= 0 && gate < GATEDRNN_GATE_COUNT, "unknown gate.");
 }
 
+// Whether the scan is one step of so few rows that its weights are used as they are. Forward and backward must agree.
+bool is_one_step(const GatedrnnScan& scan) {
+  constexpr int64_t few_rows = 8;
+  const bool plain = scan.cell == GATEDRNN_LSTM || scan.cell == GATEDRNN_LSTM_TIED || scan.cell == GATEDRNN_GRU || scan.cell == GATEDRNN_JANET ||
+                     scan.cell == GATEDRNN_UGRNN || scan.cell == GATEDRNN_MINIMAL_RNN || scan.cell == GATEDRNN_FASTGRNN;
+  return plain && scan.steps == 1 && scan.batch <= few_rows && !scan.lengths && !scan.starts && !scan.segment &&
+         !scan.weights[GATEDRNN_WEIGHT_HR];
+}
+
 // The batch cut into slices, and the slices' rows and lengths.
 struct OwnedPlan {
   Plan plan;
@@ -161,6 +170,11 @@ struct OwnedPlan {
     const double work = 2.0 * double(scan.steps) * double(batch) * double(plan.layout.blocks) * double(scan.hidden) *
                         double(scan.recurrent + scan.inputs);
     const int64_t useful = std::max<int64_t>(1, int64_t(std::min(work / least_work, 1e6)));
+    plan.one_step = is_one_step(scan);
+    if (plan.one_step) {
+      plan.threads = std::min({scan.threads, useful, (scan.hidden + panel_width - 1) / panel_width, most_threads});
+      return;
+    }
     plan.threads = std::max<int64_t>(1, std::min({scan.threads, batch, useful, most_threads}));
     const int64_t rounds = (batch + plan.threads * most_rows_of_slice - 1) / (plan.threads * most_rows_of_slice);
     plan.slices = std::min(batch, plan.threads * rounds);
@@ -286,6 +300,12 @@ void check_scan(const Kernels& kernels, const GatedrnnScan* given) {
   }
 }
 
+template <size_t count> std::vector<Phase> phases_of(void (*const (&functions)[count])(const Call&, int64_t), const Call& call) {
+  std::vector<Phase> phases;
+  for (const auto function : functions) phases.push_back([function, &call](int64_t thread) { function(call, thread); });
+  return phases;
+}
+
 template <class Body> int guarded(const Body& body) {
   try {
     body();
@@ -315,8 +335,9 @@ int gatedrnn_forward(const GatedrnnScan* scan) {
     advise_huge_pages(scan->output, rows * size_t(scan->recurrent));
     OwnedPlan owned(*scan, kernels.panel_width(scan->dtype), true);
     Call call{scan, &owned.plan, nullptr};
-    Buffer space(size_t(kernels.forward_bytes(call)));
+    Buffer space(size_t(owned.plan.one_step ? kernels.step_bytes(call, false) : kernels.forward_bytes(call)));
     call.space = space.data();
+    if (owned.plan.one_step) return run_phases(owned.plan.threads, phases_of(kernels.step_forward, call));
     run_phases(owned.plan.threads, {[&](int64_t thread) { kernels.pack_forward(call, thread); },
                                     [&](int64_t thread) { kernels.forward(call, thread); }});
   });
@@ -334,8 +355,9 @@ int gatedrnn_backward(const GatedrnnScan* scan) {
     require(!scan->weights[GATEDRNN_WEIGHT_HR] || scan->grad_weights[GATEDRNN_WEIGHT_HR], missing);
     OwnedPlan owned(*scan, kernels.panel_width(scan->dtype), false);
     Call call{scan, &owned.plan, nullptr};
-    Buffer space(size_t(kernels.backward_bytes(call)));
+    Buffer space(size_t(owned.plan.one_step ? kernels.step_bytes(call, true) : kernels.backward_bytes(call)));
     call.space = space.data();
+    if (owned.plan.one_step) return run_phases(owned.plan.threads, phases_of(kernels.step_backward, call));
     run_phases(owned.plan.threads, {[&](int64_t thread) { kernels.pack_backward(call, thread); },
                                     [&](int64_t thread) { kernels.backward(call, thread); },
                                     [&](int64_t thread) { kernels.reduce(call, thread); }});

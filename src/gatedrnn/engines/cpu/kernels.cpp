@@ -1,6 +1,7 @@
 // The table of kernels of one instruction set. This file and the cells are compiled once for each.
 #include "backward.h"
 #include "pack.h"
+#include "step.h"
 
 namespace gatedrnn {
 namespace GATEDRNN_ISA {
@@ -98,6 +99,24 @@ GATEDRNN_PHASE(reduce_gradients, reduce_thread, true)
 int64_t bytes(const Call& call, bool backward) {
   return call.scan->dtype == GATEDRNN_FLOAT32 ? Task<float>(call, backward).total_bytes : Task<double>(call, backward).total_bytes;
 }
+// A phase of a call of one step.
+#define GATEDRNN_PHASE(name, function, backward)                                            \
+  void name(const Call& call, int64_t thread) {                                             \
+    if (call.scan->dtype == GATEDRNN_FLOAT32)                                               \
+      function<float>(Step<float>(call, backward), thread);                                 \
+    else                                                                                    \
+      function<double>(Step<double>(call, backward), thread);                               \
+  }
+GATEDRNN_PHASE(step_forward_prepared, prepare_step, false)
+GATEDRNN_PHASE(step_forward, forward_step, false)
+GATEDRNN_PHASE(step_backward_prepared, prepare_step, true)
+GATEDRNN_PHASE(step_elements, backward_elements, true)
+GATEDRNN_PHASE(step_products, backward_products, true)
+#undef GATEDRNN_PHASE
+int64_t step_bytes(const Call& call, bool backward) {
+  return call.scan->dtype == GATEDRNN_FLOAT32 ? Step<float>(call, backward).bytes : Step<double>(call, backward).bytes;
+}
+
 int64_t forward_bytes(const Call& call) { return bytes(call, false); }
 int64_t backward_bytes(const Call& call) { return bytes(call, true); }
 
@@ -107,7 +126,8 @@ int64_t backward_bytes(const Call& call) { return bytes(call, true); }
 #define GATEDRNN_NAME(x) GATEDRNN_TEXT(x)
 extern const Kernels kernels;
 const Kernels kernels = {GATEDRNN_NAME(GATEDRNN_ISA), panel_width, forward_bytes, backward_bytes, pack_forward, pack_backward, forward,
-                         backward, reduce_gradients, gate, program};
+                         backward, reduce_gradients, gate, program, step_bytes,
+                         {step_forward_prepared, step_forward}, {step_backward_prepared, step_elements, step_products}};
 
 }  // namespace GATEDRNN_ISA
 }  // namespace gatedrnn

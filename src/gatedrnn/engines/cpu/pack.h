@@ -9,9 +9,12 @@ namespace GATEDRNN_ISA {
 template <class Real>
 void pack_transposed(Real* panel, const Real* weight, int64_t row, int64_t rows, int64_t columns, int64_t depth) {
   constexpr int64_t width = Tile<Real>::width;
-  clear(panel, depth * width);
-  for (int64_t lane = 0; lane < smaller(width, rows - row); ++lane)
-    for (int64_t k = 0; k < columns; ++k) panel[k * width + lane] = weight[(row + lane) * columns + k];
+  constexpr int64_t some = 16;  // columns at a time: what is written stays in the first cache until its lines are full
+  const int64_t lanes = smaller(width, rows - row);
+  if (lanes < width || columns < depth) clear(panel, depth * width);
+  for (int64_t begin = 0; begin < columns; begin += some)
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      for (int64_t k = begin; k < smaller(begin + some, columns); ++k) panel[k * width + lane] = weight[(row + lane) * columns + k];
 }
 
 // Panel with rows k < depth: panel[k][lane] = weight[k * columns + column + lane], 0 beyond the matrix.

@@ -50,6 +50,7 @@ struct GateProgram {
 struct Plan {
   CellLayout layout;
   const GateProgram* program;  // null unless the gate is one
+  bool one_step;               // few rows and one step of time: threads share the hidden units, and there are no slices
   int64_t slices, threads;
   const Slice* slice;
   int64_t most_rows;  // of a slice
@@ -81,6 +82,10 @@ struct Kernels {
                const void* aux, void* value, void* complement, void* slope, void* slope_aux, const GateProgram* program);
   // alpha and alpha' alone, as the program gives them.
   void (*program)(int64_t dtype, const GateProgram& program, int64_t n, const void* z, void* alpha, void* slope);
+  // The phases of a call of one step: step.h.
+  int64_t (*step_bytes)(const Call&, bool backward);
+  void (*step_forward[2])(const Call&, int64_t thread);
+  void (*step_backward[3])(const Call&, int64_t thread);
 };
 
 }  // namespace gatedrnn
