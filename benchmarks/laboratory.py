@@ -15,7 +15,8 @@ from pathlib import Path
 
 from gatedrnn.lab.data import MissingDataError
 from gatedrnn.lab.experiments import DeclaredRun
-from gatedrnn.lab.experiments.sweep import Sweep, cores_here
+from gatedrnn.lab.experiments.launchers import Local, cores_here
+from gatedrnn.lab.experiments.sweep import Sweep
 from gatedrnn.lab.models import Model, Sizes
 from gatedrnn.lab.tasks import Adding, PermutedMNIST, Task
 from gatedrnn.lab.training import Run, Status, Training, train
@@ -63,7 +64,7 @@ def sweep_seconds(folder: Path, jobs: int, cores: int) -> float:
         for seed in range(4)
     ]
     begin = time.perf_counter()
-    pool = Sweep(runs, folder, jobs=jobs, cores=cores)
+    pool = Sweep(runs, folder, Local(jobs=jobs, cores=cores))
     pool.go(lambda state: None)
     assert all(state.state == "finished" for state in pool.runs)
     return time.perf_counter() - begin

@@ -16,6 +16,7 @@ from rich.console import Console
 from gatedrnn import cli
 from gatedrnn.cli.sweep_progress import shown, summary
 from gatedrnn.lab.experiments import EXPERIMENTS, OWN
+from gatedrnn.lab.experiments.launchers import Local
 from gatedrnn.lab.experiments.sweep import Sweep
 
 SMOKE = ["sweep", "fig:adding_mse", "--budget", "smoke", "--jobs", "1"]
@@ -104,7 +105,7 @@ def test_ctrl_c_stops_cleanly(tmp_path: Path) -> None:
 def test_without_a_terminal_there_is_a_line_every_half_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now, stream = 1000.0, io.StringIO()
     monkeypatch.setattr(time, "monotonic", lambda: now)
-    pool = Sweep(EXPERIMENTS["fig:copy_loss"].runs("smoke", ["fast"]), tmp_path, jobs=1, cores=1)
+    pool = Sweep(EXPERIMENTS["fig:copy_loss"].runs("smoke", ["fast"]), tmp_path, Local(1, cores=1))
     (run,) = pool.runs
     run.state = "running"
     with shown(pool, Console(file=stream, force_terminal=False, width=120)) as changed:
@@ -120,7 +121,7 @@ def test_without_a_terminal_there_is_a_line_every_half_minute(tmp_path: Path, mo
 
 def test_a_terminal_shows_bars_and_a_line_for_each_run_that_ended(tmp_path: Path) -> None:
     stream = io.StringIO()
-    pool = Sweep(EXPERIMENTS["fig:copy_loss"].runs("smoke", ["fast", "NRU", "JANET"]), tmp_path, jobs=1)
+    pool = Sweep(EXPERIMENTS["fig:copy_loss"].runs("smoke", ["fast", "NRU", "JANET"]), tmp_path, Local(1))
     fast, janet, nru = pool.runs
     with shown(pool, Console(file=stream, force_terminal=True, width=120, _environ={"TERM": "xterm"})) as changed:
         for run in (fast, nru, janet):

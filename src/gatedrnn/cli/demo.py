@@ -16,7 +16,8 @@ from gatedrnn.cli.sweep_progress import shown as shown_sweep
 from gatedrnn.cli.theory import regenerate
 from gatedrnn.lab.experiments import Budget, runs_of
 from gatedrnn.lab.experiments.demo import GUESSING, NATIVE, REFERENCE
-from gatedrnn.lab.experiments.sweep import Sweep, cores_here
+from gatedrnn.lab.experiments.launchers import Local, cores_here
+from gatedrnn.lab.experiments.sweep import Sweep
 from gatedrnn.lab.models import Model
 from gatedrnn.lab.records import read_run
 from gatedrnn.layers import explain
@@ -92,7 +93,7 @@ def _train(budget: Budget, out: Path) -> dict[str, list[dict[str, Any]]]:
     runs = runs_of(budget, f"adding_{budget.task.steps}")
     cores = min(_MOST_CORES, cores_here())
     try:
-        sweep = Sweep(runs, out, jobs=cores, cores=cores)
+        sweep = Sweep(runs, out, Local(jobs=cores, cores=cores))
         with shown_sweep(sweep) as changed:
             sweep.go(changed)
     except (ValueError, OSError) as wrong:

@@ -14,8 +14,8 @@ import tyro
 from gatedrnn.cli.failure import Failure
 from gatedrnn.cli.sweep_progress import shown, summary
 from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS, OWN, DeclaredRun, NotRunnableError
+from gatedrnn.lab.experiments.launchers import Local
 from gatedrnn.lab.experiments.sweep import Sweep as Pool
-from gatedrnn.lab.experiments.sweep import cores_here
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Sweep:
         """Train, show the progress, and list the runs that failed."""
         runs = self._chosen()
         try:
-            pool = Pool(runs, self.out, cores_here() if self.jobs is None else self.jobs)
+            pool = Pool(runs, self.out, Local(self.jobs))
         except ValueError as wrong:
             text = str(wrong)
             raise Failure(f"--{text}" if text.startswith("jobs ") else text) from wrong
@@ -63,7 +63,7 @@ class Sweep:
         print(f"{summary(pool)}; the records are in {self.out}")
         failed = [run for run in pool.runs if run.state == "failed"]
         for run in failed:
-            log = f" (see {run.log})" if run.log.exists() else ""
+            log = f" (see {run.job.log})" if run.job.log.exists() else ""
             print(f"failed: {run.name}: {run.reason}{log}", file=sys.stderr)
         if failed:
             raise Failure(

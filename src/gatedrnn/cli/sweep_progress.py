@@ -105,7 +105,7 @@ def _count(sweep: Sweep) -> str:
 
 def _line(run: RunState) -> str:
     if run.state == "running":
-        threads = f"{run.threads} thread" + ("s" if run.threads > 1 else "")
+        threads = f"{run.job.threads} thread" + ("s" if run.job.threads > 1 else "")
         return f"{run.name}: started, {threads}"
     if run.state == "failed":
         return f"{run.name}: failed: {run.reason}"

@@ -16,8 +16,9 @@ from typing import Any
 
 import pytest
 
-from gatedrnn.lab.experiments import DeclaredRun, sweep
-from gatedrnn.lab.experiments.process import Message, RunProcess
+from gatedrnn.lab.experiments import DeclaredRun
+from gatedrnn.lab.experiments.launchers import Job, Local, Message, local
+from gatedrnn.lab.experiments.launchers.process import RunProcess
 from gatedrnn.lab.experiments.sweep import RunState, Sweep
 from gatedrnn.lab.models import Model
 from gatedrnn.lab.records import read_run
@@ -41,12 +42,12 @@ def without_clock(folder: Path) -> list[dict[str, Any]]:
 def started(item: DeclaredRun, out: Path) -> tuple[RunProcess, queue.Queue[Message]]:
     (out / item.folder).parent.mkdir(parents=True, exist_ok=True)
     messages: queue.Queue[Message] = queue.Queue()
-    return RunProcess(item.run, out / item.folder, out / "log", messages.put), messages
+    return RunProcess(Job(item.folder, item.run, out / item.folder), messages.put), messages
 
 
 def test_runs_in_processes_give_the_bits_of_a_run_here(tmp_path: Path) -> None:
     items = [declared("one"), declared("diverging", lr=1e20, clip=None)]
-    pool = Sweep(items, tmp_path, jobs=2, cores=2)
+    pool = Sweep(items, tmp_path, Local(2, cores=2))
     pool.go(lambda run: None)
     assert [run.state for run in pool.runs] == ["finished", "diverged"]
     train(items[0].run, tmp_path / "here")
@@ -54,7 +55,7 @@ def test_runs_in_processes_give_the_bits_of_a_run_here(tmp_path: Path) -> None:
     assert read_run(tmp_path / items[0].folder).options["training"]["threads"] == 1
     assert pool.runs[0].update == 6
     assert pool.runs[0].value == without_clock(tmp_path / "here")[-1]["mse"]
-    assert not pool.runs[0].log.exists()  # there was nothing to say
+    assert not pool.runs[0].job.log.exists()  # there was nothing to say
 
 
 def test_a_killed_run_is_reported_and_goes_on_later(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -65,8 +66,8 @@ def test_a_killed_run_is_reported_and_goes_on_later(monkeypatch: pytest.MonkeyPa
             super().__init__(*arguments)
             made.append(self)
 
-    monkeypatch.setattr(sweep, "RunProcess", Noted)
-    pool = Sweep([declared("long", LONG), declared("short")], tmp_path, jobs=1, cores=1)
+    monkeypatch.setattr(local, "RunProcess", Noted)
+    pool = Sweep([declared("long", LONG), declared("short")], tmp_path, Local(1, cores=1))
 
     def kill(run: RunState) -> None:
         if run.name.startswith("adding/long") and run.state == "running" and run.update > 0:
@@ -79,7 +80,7 @@ def test_a_killed_run_is_reported_and_goes_on_later(monkeypatch: pytest.MonkeyPa
     )
     begun = json.loads((tmp_path / "adding/long/seed0/options.json").read_text())
     assert begun["training"]["threads"] == 1
-    again = Sweep([declared("long", LONG), declared("short")], tmp_path, jobs=1, cores=1)
+    again = Sweep([declared("long", LONG), declared("short")], tmp_path, Local(1, cores=1))
     assert [run.state for run in again.runs] == ["waiting", "finished"]
 
 
@@ -95,14 +96,14 @@ def test_stopping_ends_the_process_at_once_and_the_run_can_go_on(tmp_path: Path)
     with open(tmp_path / item.folder / ".lock") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # nobody trains there any more
     assert not (tmp_path / item.folder / "record.json").exists()
-    assert not (tmp_path / "log").exists()
+    assert list(tmp_path.rglob("*.log")) == []
 
 
 def test_a_process_ends_with_its_sweep(tmp_path: Path) -> None:
     """Also one that was killed and could not say goodbye: the end of the standard input tells."""
     item = declared("long", LONG)
-    job = json.dumps({"run": item.run.as_json(), "out": str(tmp_path / "run")}) + "\n"
-    command = [sys.executable, "-m", "gatedrnn.lab.experiments.worker"]
+    job = Job("long", item.run, tmp_path / "run").as_json() + "\n0\n"
+    command = [sys.executable, "-m", "gatedrnn.lab.experiments.launchers.worker"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as worker:
         assert worker.stdin is not None and worker.stdout is not None
         worker.stdin.write(job.encode())

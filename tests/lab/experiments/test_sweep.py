@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gatedrnn.lab.experiments import DeclaredRun, sweep
-from gatedrnn.lab.experiments.process import Message
+from gatedrnn.lab.experiments.launchers import Job, Local, Message, local
 from gatedrnn.lab.experiments.sweep import RunState, Sweep
 from gatedrnn.lab.models import Model
 from gatedrnn.lab.tasks import Adding
@@ -35,14 +35,12 @@ class Processes:
         self.running: dict[str, int] = {}
         self.stopped: list[str] = []
 
-    def __call__(
-        self, run: Run, folder: Path, log: Path, send: Callable[[Message], None], declared: Any
-    ) -> Processes._One:
-        name = folder.parent.name
+    def __call__(self, job: Job, send: Callable[[Message], None]) -> Processes._One:
+        name = job.folder.parent.name
         self.order.append(name)
-        self.running[name] = run.training.threads or 0
+        self.running[name] = job.threads
         self.beside.append(sum(self.running.values()))
-        return self._One(self, name, run, send)
+        return self._One(self, name, job.run, send)
 
     class _One:
         def __init__(self, all: Processes, name: str, run: Run, send: Callable[[Message], None]) -> None:
@@ -73,7 +71,7 @@ class Processes:
 @pytest.fixture
 def processes(monkeypatch: pytest.MonkeyPatch) -> Processes:
     made = Processes()
-    monkeypatch.setattr(sweep, "RunProcess", made)
+    monkeypatch.setattr(local, "RunProcess", made)
     return made
 
 
@@ -88,7 +86,7 @@ def test_the_longest_runs_come_first(processes: Processes, tmp_path: Path) -> No
         declared("nru", Model(cell="nru", hidden_size=4, memory_size=4, heads=1)),
         declared("refine", Model(hidden_size=4, forget_gate="refine")),
     ]
-    Sweep(runs, tmp_path, jobs=1, cores=2).go(ignore)
+    Sweep(runs, tmp_path, Local(1, cores=2)).go(ignore)
     assert processes.order == ["long", "nru", "refine", "short"]
 
 
@@ -96,8 +94,8 @@ def test_the_longest_runs_come_first(processes: Processes, tmp_path: Path) -> No
 def test_cores_are_shared_and_not_oversubscribed(
     jobs: int, cores: int, threads: int, processes: Processes, tmp_path: Path
 ) -> None:
-    pool = Sweep([declared(f"run{i}") for i in range(7)], tmp_path, jobs, cores)
-    assert {run.threads for run in pool.runs} == {threads}
+    pool = Sweep([declared(f"run{i}") for i in range(7)], tmp_path, Local(jobs, cores=cores))
+    assert {run.job.threads for run in pool.runs} == {threads}
     pool.go(ignore)
     assert max(processes.beside) == jobs * threads <= cores
     assert [run.state for run in pool.runs] == ["finished"] * 7
@@ -114,8 +112,8 @@ def begin(item: DeclaredRun, out: Path, threads: int) -> None:
 def test_a_begun_run_keeps_its_threads_and_has_the_cores_for_itself(processes: Processes, tmp_path: Path) -> None:
     runs = [declared(f"run{i}") for i in range(4)]
     begin(runs[1], tmp_path, threads=2)
-    pool = Sweep(runs, tmp_path, jobs=2, cores=2)
-    assert [run.threads for run in pool.runs] == [1, 2, 1, 1]
+    pool = Sweep(runs, tmp_path, Local(2, cores=2))
+    assert [run.job.threads for run in pool.runs] == [1, 2, 1, 1]
     pool.go(ignore)
     assert max(processes.beside) == 2
     assert [run.state for run in pool.runs] == ["finished"] * 4
@@ -124,7 +122,7 @@ def test_a_begun_run_keeps_its_threads_and_has_the_cores_for_itself(processes: P
 def test_complete_runs_are_skipped(processes: Processes, tmp_path: Path) -> None:
     runs = [declared("old"), declared("new")]
     record = train(runs[0].run, tmp_path / runs[0].folder)
-    pool = Sweep(runs, tmp_path, jobs=1, cores=1)
+    pool = Sweep(runs, tmp_path, Local(1, cores=1))
     assert [(run.state, run.before) for run in pool.runs] == [("finished", True), ("waiting", False)]
     assert pool.runs[0].value == record["final"]["mse"]
     pool.go(ignore)
@@ -132,7 +130,7 @@ def test_complete_runs_are_skipped(processes: Processes, tmp_path: Path) -> None
 
 
 def test_failures_are_isolated_and_divergence_is_none(processes: Processes, tmp_path: Path) -> None:
-    pool = Sweep([declared(name) for name in ("bad", "diverging", "good")], tmp_path, jobs=1, cores=1)
+    pool = Sweep([declared(name) for name in ("bad", "diverging", "good")], tmp_path, Local(1, cores=1))
     seen: list[tuple[str, str]] = []
     pool.go(lambda run: seen.append((run.name, run.state)))
     assert [run.state for run in pool.runs] == ["failed", "diverged", "finished"]
@@ -146,7 +144,7 @@ def test_failures_are_isolated_and_divergence_is_none(processes: Processes, tmp_
 def test_whatever_ends_the_sweep_ends_its_processes(
     end: type[BaseException], processes: Processes, tmp_path: Path
 ) -> None:
-    pool = Sweep([declared(f"endless{i}") for i in range(3)], tmp_path, jobs=2, cores=2)
+    pool = Sweep([declared(f"endless{i}") for i in range(3)], tmp_path, Local(2, cores=2))
     news = 0
 
     def interrupt(run: RunState) -> None:
@@ -166,28 +164,28 @@ def test_jobs_must_be_possible(jobs: int, tmp_path: Path) -> None:
     with pytest.raises(
         ValueError, match=rf"jobs must be at least 1 and at most the 2 cores of this machine, got {jobs}"
     ):
-        Sweep([declared("run")], tmp_path, jobs, cores=2)
+        Local(jobs, cores=2)
 
 
 def test_a_folder_with_another_run_is_refused(tmp_path: Path) -> None:
     train(declared("run", lr=0.5).run, tmp_path / "adding/run/seed0")
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(RefusedError, match=r"adding/run/seed0 holds another run: lr is 0.5 there and 0.001 here"):
-        Sweep([declared("other"), declared("run")], tmp_path, jobs=1)
+        Sweep([declared("other"), declared("run")], tmp_path, Local(1))
     assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_the_folder_of_a_single_run_is_refused(tmp_path: Path) -> None:
     train(declared("run").run, tmp_path)
     with pytest.raises(RefusedError, match="holds a single run"):
-        Sweep([declared("run")], tmp_path, jobs=1)
+        Sweep([declared("run")], tmp_path, Local(1))
 
 
 def test_damaged_options_are_a_failure_of_that_run_alone(processes: Processes, tmp_path: Path) -> None:
     runs = [declared("damaged"), declared("good")]
     begin(runs[0], tmp_path, threads=1)
     (tmp_path / runs[0].folder / "options.json").write_text("{")
-    pool = Sweep(runs, tmp_path, jobs=1, cores=1)
+    pool = Sweep(runs, tmp_path, Local(1, cores=1))
     pool.go(ignore)
     assert [run.state for run in pool.runs] == ["failed", "finished"]
     assert "options.json is damaged" in str(pool.runs[0].reason)
@@ -196,7 +194,9 @@ def test_damaged_options_are_a_failure_of_that_run_alone(processes: Processes, t
 def test_time_left_follows_the_pace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     now = 100.0
     monkeypatch.setattr(sweep.time, "monotonic", lambda: now)
-    pool = Sweep([declared("a", updates=100), declared("b", updates=100), declared("c", updates=50)], tmp_path, 1, 1)
+    pool = Sweep(
+        [declared("a", updates=100), declared("b", updates=100), declared("c", updates=50)], tmp_path, Local(1, cores=1)
+    )
     assert pool.seconds_left is None
     first, second, _ = pool.runs
     first.state, first.first_update, first.update = "running", 20, 60  # continued from 20: 40 updates of this sweep

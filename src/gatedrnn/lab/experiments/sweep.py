@@ -1,10 +1,8 @@
-"""All runs of an experiment in a pool of processes: what is complete is skipped, what was begun goes on."""
+"""All runs of an experiment, made by a launcher: what is complete is skipped, what was begun goes on."""
 
 from __future__ import annotations
 
 import dataclasses
-import os
-import queue
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gatedrnn.lab.experiments.base import DeclaredRun
-from gatedrnn.lab.experiments.process import Message, RunProcess
+from gatedrnn.lab.experiments.launchers import Job, Launcher, Message
 from gatedrnn.lab.records import OPTIONS_FILE
 from gatedrnn.lab.training import RefusedError, Run
 from gatedrnn.lab.training.folder import begun_run, ended_record
@@ -47,14 +45,9 @@ class RunState:
     updates: int | None = None
 
     @property
-    def threads(self) -> int:
-        """What it takes of the cores."""
-        return self.run.training.threads or 1
-
-    @property
-    def log(self) -> Path:
-        """What its process prints: warnings, and the traceback of a fault."""
-        return self.folder.with_name(f"{self.folder.name}.log")
+    def job(self) -> Job:
+        """What a launcher makes."""
+        return Job(self.name, self.run, self.folder, self.declared)
 
     @property
     def cost(self) -> float:
@@ -75,55 +68,45 @@ Changed = Callable[[RunState], None]
 
 
 class Sweep:
-    """Runs below one folder, ``jobs`` of them at a time.
+    """Runs below one folder, made by a launcher.
 
     Raises ValueError for a folder that holds something else, before anything is written.
     """
 
-    def __init__(self, runs: Sequence[DeclaredRun], out: Path, jobs: int, cores: int | None = None) -> None:
-        self.jobs, self.cores = jobs, cores or cores_here()
-        if not 1 <= jobs <= self.cores:
-            raise ValueError(f"jobs must be at least 1 and at most the {self.cores} cores of this machine, got {jobs}")
+    def __init__(self, runs: Sequence[DeclaredRun], out: Path, launcher: Launcher) -> None:
         if (out / OPTIONS_FILE).exists():
             raise RefusedError(f"{out} holds a single run: choose another folder for the sweep")
-        threads = max(1, self.cores // jobs)
-        self.runs = [_state(declared, out, threads) for declared in runs]
+        self._out, self._launcher = out, launcher
+        self.runs = [_state(declared, out, launcher.threads) for declared in runs]
         self._begin = time.monotonic()
 
     def go(self, changed: Changed) -> None:
         """Make the runs, the longest first. Whatever ends this ends its processes too; another sweep goes on.
 
-        A run that fails does not stop the others. Raises OSError if the folder cannot be written to.
+        A run that fails does not stop the others. Raises LauncherError if the launcher cannot make them, and OSError if
+        the folder cannot be written to.
         """
         self._begin = time.monotonic()
         waiting = [run for run in self.runs if run.state == "waiting"]
+        if not waiting:
+            return
         waiting.sort(key=lambda run: run.cost, reverse=True)
-        for run in waiting:
-            run.folder.parent.mkdir(parents=True, exist_ok=True)
-        messages: queue.Queue[tuple[RunState, Message]] = queue.Queue()
-        running: dict[str, RunProcess] = {}
-        used = 0
+        by_name = {run.name: run for run in waiting}
+        launcher = self._launcher
         try:
-            while waiting or running:
+            launcher.open(self._out, max(run.job.threads for run in waiting))
+            for run in waiting:
+                run.folder.parent.mkdir(parents=True, exist_ok=True)
+            while waiting or launcher.under_way:
                 for run in [*waiting]:
-                    # A run that was begun with more threads keeps them, and then has the cores for itself.
-                    if len(running) < self.jobs and (not running or used + run.threads <= self.cores):
+                    if launcher.has_room(run.job):
                         waiting.remove(run)
-                        running[run.name] = RunProcess(
-                            run.run, run.folder, run.log, _sender(messages, run), run.declared
-                        )
-                        used += run.threads
-                        run.state = "running"
-                        changed(run)
-                run, message = messages.get()
-                if message.ended:
-                    running.pop(run.name).wait()
-                    used -= run.threads
-                _take(run, message)
-                changed(run)
+                        launcher.start(run.job)
+                name, message = launcher.news()
+                _take(by_name[name], message)
+                changed(by_name[name])
         finally:
-            for process in running.values():
-                process.stop()
+            launcher.close()
 
     @property
     def seconds_left(self) -> float | None:
@@ -137,11 +120,6 @@ class Sweep:
             if run.state in ("waiting", "running"):
                 left += run.cost * (1.0 - share)
         return left * (time.monotonic() - self._begin) / done if done else None
-
-
-def cores_here() -> int:
-    """Those that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _state(declared: DeclaredRun, out: Path, threads: int) -> RunState:
@@ -163,12 +141,10 @@ def _state(declared: DeclaredRun, out: Path, threads: int) -> RunState:
     return state
 
 
-def _sender(messages: queue.Queue[tuple[RunState, Message]], run: RunState) -> Callable[[Message], None]:
-    return lambda message: messages.put((run, message))
-
-
 def _take(run: RunState, message: Message) -> None:
     """What the message says about the run."""
+    if message.started:
+        run.state = "running"
     if message.update is not None:
         if run.first_update is None:
             run.first_update = message.update

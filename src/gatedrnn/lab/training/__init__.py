@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gatedrnn.lab.training.folder import RefusedError
+from gatedrnn.lab.training.folder import InUseError, RefusedError
 from gatedrnn.lab.training.loop import train
 from gatedrnn.lab.training.options import OPTIMIZERS, SCHEDULES, Training
 from gatedrnn.lab.training.progress import Progress, Status
@@ -12,6 +12,7 @@ from gatedrnn.lab.training.trained import Trained, open_trained
 __all__ = [
     "OPTIMIZERS",
     "SCHEDULES",
+    "InUseError",
     "Progress",
     "RefusedError",
     "Run",

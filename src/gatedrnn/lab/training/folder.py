@@ -43,6 +43,10 @@ class RefusedError(ValueError):
     """The folder is not this run's, or somebody trains in it at this moment."""
 
 
+class InUseError(RefusedError):
+    """Another process is training in the folder."""
+
+
 @dataclass(frozen=True)
 class Begun:
     """What stands in the folder of a run that was begun."""
@@ -115,7 +119,7 @@ def claimed(run: Run, out: Path, declared: Mapping[str, Any] | None = None) -> I
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RefusedError(f"{out} is in use: another process is training there") from None
+            raise InUseError(f"{out} is in use: another process is training there") from None
         claim = Claim(out, lock)
         claim.check()  # between opening and locking the folder may have been replaced
         begun = begun_run(run, out)

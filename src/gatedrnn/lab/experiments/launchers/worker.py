@@ -1,7 +1,7 @@
-"""One run in a process of its own: ``python -m gatedrnn.lab.experiments.worker``.
+"""One run in a process of its own: ``python -m gatedrnn.lab.experiments.launchers.worker``.
 
-The job comes as a line of JSON on the standard input, which then stays open: when it ends, so has the sweep, and the
-run stops at once. How far it is goes as lines of JSON to what was the standard output; whatever else is printed goes to
+The job comes as a line of JSON on the standard input and the patience as another; then it stays open: when it ends, so
+has the sweep, and the run stops at once. SIGINT ends the run with a checkpoint. How far it is goes as lines of JSON to what was the standard output; whatever else is printed goes to
 the log, the standard error.
 """
 
@@ -15,20 +15,24 @@ import time
 import traceback
 from typing import Any, TextIO
 
-from gatedrnn.lab.training import Run, Status, train
+from gatedrnn.lab.experiments.launchers.base import Job
+from gatedrnn.lab.training import InUseError, Progress, Status, train
 
 _EVERY = 0.5  # seconds between two messages about updates
+_LOOK_AGAIN = 0.5  # seconds until a folder that is in use is looked at again
 
 
 def main() -> int:
     """Train, and say how it goes and how it ended. Returns 0, or 1 if there is no record."""
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
-    job = json.loads(sys.stdin.buffer.readline())
+    text, patience = sys.stdin.buffer.readline(), float(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_the_sweep, daemon=True).start()
     try:
-        run = Run.from_json(job["run"])
-        record = train(run, job["out"], _reporter(channel, run.task.metric), job.get("declared"))
+        job = Job.from_json(text)
+        record = _trained(job, _reporter(channel, job.run.task.metric), patience)
+    except KeyboardInterrupt:
+        return 1
     except (ValueError, OSError) as wrong:  # what users can understand and mend
         _send(channel, failed=_one_line(str(wrong)))
         return 1
@@ -41,7 +45,19 @@ def main() -> int:
     return 0
 
 
-def _reporter(channel: TextIO, metric: str) -> Any:
+def _trained(job: Job, progress: Progress, patience: float) -> dict[str, Any]:
+    """The record. Another process that trains in the folder may be one of this run's own that is just dying."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return train(job.run, job.folder, progress, job.declared)
+        except InUseError:
+            if time.monotonic() >= deadline:
+                raise
+        time.sleep(_LOOK_AGAIN)
+
+
+def _reporter(channel: TextIO, metric: str) -> Progress:
     sent = -_EVERY
 
     def report(status: Status) -> None:

@@ -10,56 +10,29 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from gatedrnn.lab.training import Run
+from gatedrnn.lab.experiments.launchers.base import Job, Message
 
 _PATIENCE = 10.0  # seconds until a process that was told to end is killed
-
-
-@dataclass(frozen=True)
-class Message:
-    """News of a run: how far it is; or, as the last message, its record or why there is none."""
-
-    update: int | None = None
-    updates: int | None = None
-    value: float | None = None
-    rate: float | None = None
-    note: str | None = None
-    record: dict[str, Any] | None = None
-    failed: str | None = None
-
-    @property
-    def ended(self) -> bool:
-        """Whether it is the last one."""
-        return self.record is not None or self.failed is not None
 
 
 class RunProcess:
     """Trains a run with its number of threads. ``send`` gets its messages, from another thread; the last one always."""
 
-    def __init__(
-        self,
-        run: Run,
-        folder: Path,
-        log: Path,
-        send: Callable[[Message], None],
-        declared: dict[str, Any] | None = None,
-    ) -> None:
-        self._log, self._send = log, send
-        threads = str(run.training.threads)
-        with open(log, "ab") as errors:
+    def __init__(self, job: Job, send: Callable[[Message], None], patience: float = 0.0) -> None:
+        """``patience`` is how many seconds it waits for its folder while another process is still training there."""
+        self._log, self._send = job.log, send
+        threads = str(job.threads)
+        with open(self._log, "ab") as errors:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "gatedrnn.lab.experiments.worker"],
+                [sys.executable, "-m", "gatedrnn.lab.experiments.launchers.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 env={**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads},
                 start_new_session=True,  # Ctrl-C is for the sweep, which then ends its processes
             )
-        self._give(json.dumps({"run": run.as_json(), "out": str(folder), "declared": declared}) + "\n")
+        self._give(f"{job.as_json()}\n{patience}\n")
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
@@ -70,7 +43,14 @@ class RunProcess:
 
     def stop(self) -> None:
         """End it now. What it did since its last checkpoint is lost, and nothing else."""
-        self._process.terminate()
+        self._end(signal.SIGTERM)
+
+    def save(self) -> None:
+        """End it after the update under way, with a checkpoint."""
+        self._end(signal.SIGINT)
+
+    def _end(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
         try:
             self._process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
