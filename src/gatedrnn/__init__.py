@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gatedrnn import gates, inits
+from gatedrnn import export, gates, inits
 from gatedrnn.layers import (
     GRU,
     JANET,
@@ -23,6 +23,7 @@ from gatedrnn.layers import (
     chunks,
     convert,
     explain,
+    safe_globals,
     time_scales,
 )
 
@@ -49,7 +50,9 @@ __all__ = [
     "chunks",
     "convert",
     "explain",
+    "export",
     "gates",
     "inits",
+    "safe_globals",
     "time_scales",
 ]

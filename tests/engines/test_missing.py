@@ -39,7 +39,7 @@ def test_it_works_and_says_so_once(tmp_path: Path) -> None:
     script.write_text(CODE)
     environment = {**os.environ, "GATEDRNN_CPU_LIBRARY": "/nowhere/lib.so", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=True)
-    warned, first, second, nru, error = done.stdout.splitlines()
+    warned, first, second, _, nru, error = done.stdout.splitlines()
     assert warned.startswith("1 engine 'cpu' is not available (/nowhere/lib.so")
     assert "GATEDRNN_CPU_LIBRARY names this file: unset it" in warned and "compiler" not in warned
     assert warned.endswith(str(script)), "the warning points at the user's line"

@@ -20,7 +20,16 @@ def test_there_is_something_public() -> None:
 
 @pytest.mark.parametrize("name", PUBLIC)
 def test_examples_run(name: str) -> None:
-    entry = getattr(gatedrnn, name)
+    run_examples(name, getattr(gatedrnn, name))
+
+
+# torch's own use of what it deprecates.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning:torch.*")
+def test_examples_of_export_run() -> None:
+    run_examples("export.program", gatedrnn.export.program)
+
+
+def run_examples(name: str, entry: object) -> None:
     text = inspect.getdoc(entry) or ""
     for place in ("{arguments}", "{keywords}", "{call}", "{step}", "{step_keywords}", "STATE"):
         assert place not in text

@@ -8,12 +8,13 @@ from functools import lru_cache
 import torch
 
 from gatedrnn.engines.cpu.engine import CPUEngine
+from gatedrnn.engines.graph import GraphEngine
 from gatedrnn.engines.interface import Collect, Engine, Scan, ScanResult
 from gatedrnn.engines.reference import ReferenceEngine
 from gatedrnn.gates import GATES, Gate, program_of
 
 #: The engines by name, the preferred ones first.
-ENGINES: dict[str, Engine] = {"cpu": CPUEngine(), "reference": ReferenceEngine()}
+ENGINES: dict[str, Engine] = {"cpu": CPUEngine(), "graph": GraphEngine(), "reference": ReferenceEngine()}
 
 
 def check_name(name: str) -> None:

@@ -125,11 +125,16 @@ class Operator:
     def _save_scan(ctx: Any, inputs: tuple[Any, ...], output: Sequence[Tensor]) -> None:
         input, state, weights, lengths, batch_sizes, *options = inputs
         ctx.options = Options(*options)
-        if not ctx.options.keep:
-            raise RuntimeError("the scan was called with keep=False, so it has no gradient; call it with keep=True")
+        if not ctx.options.keep:  # a program exported for inference may hold parameters that ask for a gradient
+            return
         _save(ctx, [input], state, weights, _there(lengths), _there(batch_sizes), [output[0], *output[-2:]])
 
     def _first(self, ctx: Any, gradients: Sequence[Tensor | None]) -> tuple[Any, ...]:
+        if not ctx.options.keep:
+            raise RuntimeError(
+                "the scan was called with keep=False, so it has no gradient; call it with keep=True, "
+                "and export a program that is to be trained where gradients are enabled"
+            )
         (input,), state, weights, lengths, batch_sizes, others = _restored(ctx)
         options, wanted = ctx.options, ctx.needs_input_grad
         of_input, *rest = self.scan_backward(

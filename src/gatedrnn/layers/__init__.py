@@ -13,33 +13,10 @@ from gatedrnn.layers.lstm import LSTM, LSTMCell
 from gatedrnn.layers.mgu import MGU, MGUCell
 from gatedrnn.layers.minimal_rnn import MinimalRNN, MinimalRNNCell
 from gatedrnn.layers.nru import NRU, NRUCell
+from gatedrnn.layers.registry import LAYERS, STEPS, safe_globals
 from gatedrnn.layers.step import RecurrentStep
 from gatedrnn.layers.time_scales import time_scales
 from gatedrnn.layers.ugrnn import UGRNN, UGRNNCell
-
-#: The layers by the name of their cell.
-LAYERS: dict[str, type[RecurrentLayer]] = {
-    "lstm": LSTM,
-    "gru": GRU,
-    "janet": JANET,
-    "nru": NRU,
-    "ugrnn": UGRNN,
-    "minimal_rnn": MinimalRNN,
-    "fastgrnn": FastGRNN,
-    "mgu": MGU,
-}
-
-#: The single-step modules by the name of their cell.
-STEPS: dict[str, type[RecurrentStep]] = {
-    "lstm": LSTMCell,
-    "gru": GRUCell,
-    "janet": JANETCell,
-    "nru": NRUCell,
-    "ugrnn": UGRNNCell,
-    "minimal_rnn": MinimalRNNCell,
-    "fastgrnn": FastGRNNCell,
-    "mgu": MGUCell,
-}
 
 __all__ = [
     "GRU",
@@ -65,5 +42,6 @@ __all__ = [
     "chunks",
     "convert",
     "explain",
+    "safe_globals",
     "time_scales",
 ]

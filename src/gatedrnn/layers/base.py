@@ -17,6 +17,7 @@ from gatedrnn.engines import Collect, Scan
 from gatedrnn.gates import Gate
 from gatedrnn.inits import ForgetInit
 from gatedrnn.layers.checks import (
+    check_collect,
     check_dimensions,
     check_input,
     check_packed,
@@ -136,11 +137,11 @@ class RecurrentLayer(RecurrentModule):
         lengths: Tensor | Sequence[int] | None = None,
         return_states: Collect = False,
     ) -> Any:
-        if return_states not in (False, True, "gates"):
-            raise ValueError(f'return_states must be False, True or "gates", got {return_states!r}')
+        self._refuse_trace()
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx, lengths, return_states)
         check_dimensions(self._name, input)
+        check_collect(return_states)
         batched = input.dim() == 3
         if not batched and lengths is not None:
             raise ValueError(f"{self._name}: lengths needs a batch, got unbatched 2-D input")
@@ -171,6 +172,11 @@ class RecurrentLayer(RecurrentModule):
     def _forward_packed(
         self, packed: PackedSequence, hx: StateArgument, lengths: object, return_states: Collect
     ) -> tuple[Any, ...]:
+        check_collect(return_states)
+        if torch.compiler.is_compiling():
+            raise RuntimeError(
+                f"{self._name}: a PackedSequence cannot be compiled or exported; pass the padded tensor and lengths="
+            )
         if lengths is not None:
             raise ValueError(f"{self._name}: a PackedSequence knows its lengths, do not pass lengths as well")
         data, batch_sizes, order, original = packed

@@ -58,12 +58,26 @@ def check_dense(layer: str, name: str, tensor: Tensor) -> None:
         raise RuntimeError(f"{layer}: {name} must be dense, got the layout {tensor.layout}; convert it with to_dense()")
 
 
+def check_untraced(layer: str, input: object) -> None:
+    if isinstance(input, torch.fx.Proxy):
+        raise TypeError(
+            f"{layer}: torch.fx.symbolic_trace cannot look inside; give it a Tracer whose is_leaf_module is true for "
+            "gatedrnn's layers, or use torch.export.export"
+        )
+
+
 def check_dimensions(layer: str, input: object) -> None:
     if not isinstance(input, Tensor):
+        check_untraced(layer, input)
         raise TypeError(f"{layer}: Expected input to be a Tensor or PackedSequence, got {type(input).__name__}")
     check_dense(layer, "input", input)
     if input.dim() not in (2, 3):
         raise ValueError(f"{layer}: Expected input to be 2D or 3D, got {input.dim()}D instead")
+
+
+def check_collect(return_states: object) -> None:
+    if return_states not in (False, True, "gates"):
+        raise ValueError(f'return_states must be False, True or "gates", got {return_states!r}')
 
 
 def check_packed(layer: str, data: Tensor, batch_sizes: Tensor, order: Tensor | None, original: Tensor | None) -> None:
@@ -71,8 +85,6 @@ def check_packed(layer: str, data: Tensor, batch_sizes: Tensor, order: Tensor | 
     check_dense(layer, "input", data)
     if data.dim() != 2:
         raise RuntimeError(f"input must have 2 dimensions, got {data.dim()}")
-    if torch.compiler.is_compiling():  # a compiled graph cannot look at values
-        return
     check_batch_sizes(batch_sizes, len(data))
     for name, indices in (("sorted_indices", order), ("unsorted_indices", original)):
         if indices is not None and indices.shape != (int(batch_sizes[0]),):

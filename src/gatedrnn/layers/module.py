@@ -72,6 +72,24 @@ class RecurrentModule(nn.Module):
             made = None if shape is None else nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
             self.register_parameter(name, made)
 
+    def _refuse_trace(self) -> None:
+        if torch._C._get_tracing_state() is not None and not torch.onnx.is_in_onnx_export():
+            raise RuntimeError(
+                f"{type(self).__name__}: torch.jit.trace would fix the number of steps; use torch.export.export"
+            )
+
+    def __prepare_scriptable__(self) -> nn.Module:
+        """Called by torch.jit.script."""
+        raise RuntimeError(f"{type(self).__name__}: torch.jit.script cannot compile it; use torch.export.export")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "qconfig":  # set by torch.ao.quantization, which then leaves alone what it does not know
+            warnings.warn(
+                f"{type(self).__name__}: torch.ao.quantization leaves it as it is; .bfloat16() halves its weights",
+                stacklevel=2,
+            )
+        super().__setattr__(name, value)
+
     def _told(self) -> dict[str, str]:
         """What a state_dict says about this module."""
         return {name: repr(getattr(self, name)) for name in _TOLD if hasattr(self, name)}

@@ -18,6 +18,7 @@ from gatedrnn.layers.checks import (
     check_sizes,
     check_state,
     check_step_input,
+    check_untraced,
     check_weights,
     resolve_init,
     state_tuple,
@@ -72,6 +73,8 @@ class RecurrentStep(RecurrentModule):
         write_back(self, weights)
 
     def forward(self, input: Tensor, hx: StateArgument = None) -> Any:
+        self._refuse_trace()
+        check_untraced(self._name, input)
         x, state = self._arguments(input, hx)
         result = self._run(x, state)
         if input.dim() == 1:

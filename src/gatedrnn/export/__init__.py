@@ -1,0 +1,7 @@
+"""Trained models out of Python: what other programs can load and run."""
+
+from __future__ import annotations
+
+from gatedrnn.export.program import program
+
+__all__ = ["program"]

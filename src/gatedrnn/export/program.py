@@ -1,0 +1,91 @@
+"""torch.export in two forms: with gatedrnn's operator, or of plain operations that need nothing but torch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.export import Dim, ExportedProgram, ShapesCollection
+from torch.utils._pytree import tree_leaves
+
+from gatedrnn.layers.module import RecurrentModule
+
+
+def program(
+    model: nn.Module,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    plain: bool = False,
+) -> ExportedProgram:
+    """A model as a program for inference: ``torch.export.export`` with every size left open, in one of two forms.
+
+    Args:
+        model: Any module; call its ``eval()`` before, unless dropout is wanted in the program.
+        args: An example of its arguments. Sizes that the model does not fix, the batch and the number of steps first
+            of all, may be others in later calls, but for those that are 1 here.
+        kwargs: An example of its keyword arguments.
+        dynamic_shapes: As in ``torch.export.export``, to say which sizes may be others.
+        plain: If ``False``, the layers stand in the program as gatedrnn's operator, wherever a native kernel exists:
+            fast, and ``import gatedrnn`` has to come before ``torch.export.load``. If ``True``, they are plain
+            operations: the program runs wherever torch does.
+
+    A module that cannot be exported is named in the error.
+
+    >>> model = gatedrnn.LSTM(2, 3, forget_gate="fast").eval()
+    >>> exported = gatedrnn.export.program(model, (torch.randn(5, 4, 2),), plain=True)
+    >>> output, state = exported.module()(torch.randn(100, 7, 2))
+    >>> output.shape
+    torch.Size([100, 7, 3])
+    """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"program takes a torch.nn.Module, got {type(model).__name__}")
+    if not isinstance(args, tuple):
+        raise TypeError(f"args must be a tuple of the model's arguments, got {type(args).__name__}")
+    given = dict(kwargs or {})
+    if dynamic_shapes is None:
+        dynamic_shapes = ShapesCollection()
+        for tensor in tree_leaves((args, given)):
+            if isinstance(tensor, Tensor):
+                dynamic_shapes[tensor] = (Dim.AUTO,) * tensor.dim()
+    layers = {name: module for name, module in model.named_modules() if isinstance(module, RecurrentModule)}
+    with ExitStack() as stack:
+        running = stack.enter_context(_watched(layers))
+        if plain:
+            stack.enter_context(_as_graph(layers))
+        try:
+            with torch.no_grad():
+                return torch.export.export(model, args, given, dynamic_shapes=dynamic_shapes)
+        except Exception as error:
+            if not running:
+                raise
+            name = running[-1]
+            reason = str(error).strip().split("\n")[0]
+            raise RuntimeError(f"{name or 'the model'}: {layers[name]} cannot be exported: {reason}") from error
+
+
+@contextmanager
+def _watched(layers: Mapping[str, RecurrentModule]) -> Iterator[list[str]]:
+    """The names of the layers that were entered and not left."""
+    running: list[str] = []
+    with ExitStack() as stack:
+        for name, layer in layers.items():
+            stack.callback(layer.register_forward_pre_hook(lambda *_, name=name: running.append(name)).remove)
+            stack.callback(layer.register_forward_hook(lambda *_: (running.pop(), None)[1]).remove)
+        yield running
+
+
+@contextmanager
+def _as_graph(layers: Mapping[str, RecurrentModule]) -> Iterator[None]:
+    before = [(layer, layer.engine) for layer in layers.values()]
+    try:
+        for layer, _ in before:
+            layer.engine = "graph"
+        yield
+    finally:
+        for layer, engine in before:
+            layer.engine = engine
