@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import operator
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Generic, TypeVar, cast
@@ -19,6 +20,8 @@ from gatedrnn.lab.models import LanguageModel, Model, ModelOptions
 from gatedrnn.lab.tasks import Task
 from gatedrnn.lab.training import Run, Training, train
 from gatedrnn.lab.training.memory import is_out_of_memory
+from gatedrnn.lab.training.progress import ignore
+from gatedrnn.lab.training.ranks import rank_here
 
 _Task = TypeVar("_Task", bound=Task)
 _Model = TypeVar("_Model", bound=ModelOptions)
@@ -35,10 +38,20 @@ class Job(Generic[_Task, _Model]):
     training: Training
 
     def run(self) -> None:
+        if rank_here() == 0:
+            return self._run()
+        try:
+            self._run()
+        except Failure as failure:  # the first process of torchrun's says it
+            raise SystemExit(failure.code) from None
+        return None
+
+    def _run(self) -> None:
         run = Run(self.task, self.model, self.training)
+        first = rank_here() == 0
         try:
             run.check()
-            with shown(run) as progress:
+            with shown(run) if first else nullcontext(ignore) as progress:
                 record = train(run, self.out, progress)
         except ValueError as wrong:
             text = as_option(wrong, self.task, self.model, self.training)
@@ -52,7 +65,8 @@ class Job(Generic[_Task, _Model]):
                 "out of memory: choose a smaller --batch-size or --hidden-size or shorter sequences, and another --out",
                 code=1,
             ) from wrong
-        print(summary(record, self.out))
+        if first:
+            print(summary(record, self.out))
 
 
 def _subcommand(name: str, task: type[Task]) -> Any:

@@ -12,6 +12,7 @@ from torch import Tensor
 from gatedrnn.lab.models import Carry, Network
 from gatedrnn.lab.tasks import Batch, Task
 from gatedrnn.lab.training.options import Training
+from gatedrnn.lab.training.ranks import Ranks
 
 _MOST_VALUES = 2**25  # of a layer's output at a time, 128 MB
 
@@ -22,11 +23,16 @@ def autocast(training: Training) -> AbstractContextManager[object]:
     return torch.autocast(kind, torch.bfloat16, enabled=training.autocast is not None)
 
 
+def wide(output: Tensor) -> Tensor:
+    """In float32 at least: a loss is not computed in 16 bits."""
+    return output if output.dtype == torch.float64 else output.float()
+
+
 class Evaluation:
     """The splits of a task, opened once."""
 
-    def __init__(self, task: Task, training: Training) -> None:
-        self.task, self.training = task, training
+    def __init__(self, task: Task, training: Training, ranks: Ranks | None = None) -> None:
+        self.task, self.training, self.ranks = task, training, ranks or Ranks()
         self._splits = task.splits(training.evaluation_size)
 
     def dropped(self, split: str) -> int:
@@ -46,26 +52,32 @@ class Evaluation:
     def __call__(self, split: str, network: Network) -> dict[str, Any]:
         """The loss and the metric: means over all samples of the split, whatever the batches were.
 
-        For a task with blocks of dependent samples, of the test split their sums too.
+        For a task with blocks of dependent samples, of the test split their sums too. Several processes share the rows
+        of each batch; where blocks are kept, in their order, each goes through all of it.
         """
         block = self.task.block if split == "test" else None
+        ranks = self.ranks if block is None else Ranks()
         kept: dict[str, list[Tensor]] = {}
         sums: dict[str, float] = {}
-        samples = 0
+        samples = 0.0
         carry: Carry = None
         with evaluating(network):
-            for batch in self._splits[split].batches(self._rows(network)):
+            for whole in self._splits[split].batches(self._rows(network)):
+                batch, share = ranks.part(whole)
                 with autocast(self.training):
                     result = network(
                         batch.input.to(self.training.device), carry if batch.continues else None, batch.lengths
                     )
                 carry = result.carry
-                measured = self.task.measure(result.output.float().cpu(), batch.target)
+                measured = self.task.measure(wide(result.output).cpu(), batch.target)
                 for name, values in measured.items():
-                    sums[name] = sums.get(name, 0.0) + float(values.sum(dtype=torch.float64))
+                    total = float(values.sum(dtype=torch.float64)) if share else 0.0
+                    sums[name] = sums.get(name, 0.0) + total
                     if block is not None:
                         kept.setdefault(name, []).append(values.double())
-                samples += measured["loss"].numel()
+                samples += measured["loss"].numel() if share else 0
+        samples, *totals = ranks.sums({"": samples, **sums}).values()
+        sums = dict(zip(sums, totals, strict=True))
         found = self.task.summary({name: total / samples for name, total in sums.items()})
         if block is not None:
             blocks = {name: [float(part.sum()) for part in torch.cat(v).split(block)] for name, v in kept.items()}

@@ -63,12 +63,17 @@ class Begun:
         threads: int | None = self.options["training"]["threads"]
         return threads
 
+    @property
+    def processes(self) -> int:
+        """How many made the last part of it."""
+        return self.options["training"].get("processes") or 1
+
 
 class Claim:
-    """A folder that is this process's alone: ``check`` it before each write."""
+    """A folder that is this process's alone: ``check`` it before each write. Without a lock it is another process's."""
 
-    def __init__(self, out: Path, lock: int) -> None:
-        self.out, self._lock = out, os.fstat(lock)
+    def __init__(self, out: Path, lock: int | None) -> None:
+        self.out, self._lock = out, None if lock is None else os.fstat(lock)
         #: Whether the run was begun before.
         self.begun = False
         #: From which it may continue, the last one first.
@@ -76,12 +81,18 @@ class Claim:
         #: What was found damaged and moved aside.
         self.notes: list[str] = []
 
+    @property
+    def writes(self) -> bool:
+        """Whether this process writes here."""
+        return self._lock is not None
+
     def check(self) -> None:
         """Raise RefusedError if the folder was removed or replaced, or if links were put into it."""
         try:
             found = os.lstat(self.out / _LOCK)
         except FileNotFoundError:
             found = None
+        assert self._lock is not None
         if found is None or (found.st_dev, found.st_ino) != (self._lock.st_dev, self._lock.st_ino):
             raise RefusedError(f"{self.out} was removed or replaced while this run was training in it")
         _refuse_links(self.out, (CHECKPOINTS,))
@@ -107,12 +118,14 @@ def ended_record(run: Run, out: Path) -> dict[str, Any] | None:
 
 
 @contextmanager
-def claimed(run: Run, out: Path, declared: Mapping[str, Any] | None = None) -> Iterator[tuple[Run, Claim]]:
+def claimed(
+    run: Run, out: Path, processes: int = 1, declared: Mapping[str, Any] | None = None
+) -> Iterator[tuple[Run, Claim]]:
     """The folder is this process's alone inside the ``with``; the system ends that when the process dies.
 
-    Gives the claim, and the run with its number of threads: that with which it was begun.
+    Gives the claim, and the run with its number of threads, that with which it was begun, and of ``processes``.
     """
-    begun_run(run, out)  # what is refused is refused before anything is made
+    _check_processes(run, out, begun_run(run, out), processes)  # what is refused is refused before anything is made
     out.mkdir(parents=True, exist_ok=True)
     lock = os.open(out / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     try:
@@ -127,12 +140,15 @@ def claimed(run: Run, out: Path, declared: Mapping[str, Any] | None = None) -> I
         claim.checkpoints, damaged = _checkpoints(out, begun)
         remove_leftovers(out)
         threads = begun.threads if begun else run.training.threads or torch.get_num_threads()
-        run = dataclasses.replace(run, training=dataclasses.replace(run.training, threads=threads))
+        training = dataclasses.replace(run.training, threads=threads, processes=processes if processes > 1 else None)
+        run = dataclasses.replace(run, training=training)
         _write_options(run, out, begun, declared)
         claim.notes = [
             f"checkpoint {folder.name} is damaged ({wrong}); moved aside to {move_aside(folder).name}"
             for folder, wrong in damaged.items()
         ]
+        if begun is not None and begun.processes != processes:
+            claim.notes.append(f"continuing with another number of processes ({begun.processes}, now {processes})")
         yield run, claim
     finally:
         os.close(lock)
@@ -208,10 +224,19 @@ def _differences(theirs: Mapping[str, Mapping[str, Any]], asked: Run) -> dict[st
     for part in ("task", "model", "training"):
         for name in dict.fromkeys([*theirs[part], *ours[part]]):
             there, here = theirs[part].get(name), ours[part].get(name)
-            if there == here or name in _FREE or (name == "threads" and here is None):
+            if there == here or name in (*_FREE, "processes") or (name == "threads" and here is None):
                 continue
             found[name] = (there, here)
     return found
+
+
+def _check_processes(run: Run, out: Path, begun: Begun | None, processes: int) -> None:
+    """Raise RefusedError for another number than that which was at work here, unless it is asked for."""
+    if begun is not None and begun.processes != processes and run.training.processes is None:
+        raise RefusedError(
+            f"{out} was begun with {begun.processes} processes, and there are {processes}: start as many as before, or "
+            f"give --processes {processes} to continue with sums in another order"
+        )
 
 
 def _check_extension(run: Run, theirs: Mapping[str, Mapping[str, Any]], out: Path) -> None:
@@ -248,12 +273,14 @@ def _write_options(run: Run, out: Path, begun: Begun | None, declared: Mapping[s
         else {name: begun.options[name] for name in ("declared", "extends") if name in begun.options}
     )
     added = {} if declared is None else {"declared": dict(declared)}
+    resized = begun is not None and begun.processes != (run.training.processes or 1)
     if begun is None:
         write_json(out / OPTIONS_FILE, {**run.as_json(), **added})
     elif begun.extended:
         write_json(out / OPTIONS_FILE, {**run.as_json(), **kept, **added, "extends": list(begun.keys)})
-    elif added and kept.get("declared") != added["declared"]:
-        write_json(out / OPTIONS_FILE, {**begun.options, **added})
+    elif resized or (added and kept.get("declared") != added["declared"]):
+        training = {**begun.options["training"], "processes": run.training.processes} if resized else None
+        write_json(out / OPTIONS_FILE, {**begun.options, **added, **({"training": training} if training else {})})
     if begun is not None and (begun.extended or "extends" in kept):
         (out / RECORD_FILE).unlink(missing_ok=True)  # of the shorter run: that of this one would have been returned
 

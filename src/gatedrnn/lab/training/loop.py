@@ -16,15 +16,16 @@ from torch.nn.utils import clip_grad_norm_
 from gatedrnn.lab.models import Network, Sizes, time_scale_spread
 from gatedrnn.lab.records import RECORD_FILE, finite
 from gatedrnn.lab.training.environment import environment
-from gatedrnn.lab.training.evaluation import Evaluation, autocast
+from gatedrnn.lab.training.evaluation import Evaluation, autocast, wide
 from gatedrnn.lab.training.events import events
-from gatedrnn.lab.training.folder import Claim, claimed, ended_record, write_environment
+from gatedrnn.lab.training.folder import Claim, ended_record, write_environment
 from gatedrnn.lab.training.interruption import deferred
 from gatedrnn.lab.training.memory import check_memory, is_out_of_memory
 from gatedrnn.lab.training.optimizer import averaged, set_learning_rate
 from gatedrnn.lab.training.outcome import best_of, make_record, outcome_of
 from gatedrnn.lab.training.pace import Pace
 from gatedrnn.lab.training.progress import Progress, Status, ignore
+from gatedrnn.lab.training.ranks import Ranks, claimed_together, joined
 from gatedrnn.lab.training.run import Run
 from gatedrnn.lab.training.schedule import learning_rate
 from gatedrnn.lab.training.stability import stability
@@ -51,34 +52,40 @@ def train(
 
     Raises ValueError for options that cannot be, RefusedError if the folder is not this run's, and OSError if it cannot
     be written to; then a later call with the same arguments continues from the last checkpoint.
+
+    Under torchrun its processes train the run together: each takes its rows of every batch, and one of them writes.
     """
     run.check()
     out = Path(out)
-    record = ended_record(run, out)
-    if record is not None:
-        return record
-    check_memory(run)
-    run.task.open(lambda text: progress(Status(0, run.training.updates or 0, None, None, None, None, note=text)))
-    with _globals_restored():
-        network = _network(run)
-        # Whether the engine can serve, and the data is there and fits, shows before anything is written.
-        _engine(run, network)
-        evaluation = Evaluation(run.task, run.training)
-        with claimed(run, out, declared) as (run, claim):
-            return _train(run, claim, network, evaluation, progress)
+    with joined(run) as ranks:
+        record: dict[str, Any] | None = ranks.first(lambda: ended_record(run, out))
+        if record is not None:
+            return record
+        check_memory(run)
+        run.task.open(lambda text: progress(Status(0, run.training.updates or 0, None, None, None, None, note=text)))
+        with _globals_restored():
+            network = _network(run)
+            # Whether the engine can serve, and the data is there and fits, shows before anything is written.
+            _engine(run, network)
+            evaluation = Evaluation(run.task, run.training, ranks)
+            with claimed_together(ranks, run, out, declared) as (run, claim):
+                return _train(run, claim, ranks, network, evaluation, progress)
 
 
-def _train(run: Run, claim: Claim, network: Network, evaluation: Evaluation, progress: Progress) -> dict[str, Any]:
+def _train(
+    run: Run, claim: Claim, ranks: Ranks, network: Network, evaluation: Evaluation, progress: Progress
+) -> dict[str, Any]:
     task, training = run.task, run.training
     assert training.threads is not None
     torch.set_num_threads(training.threads)
+    ranks.seed_own_generator(_BATCH_SEEDS + training.seed)
     stream = task.stream(training.batch_size, _BATCH_SEEDS + training.seed)
     pace = Pace.of(training, stream.updates_an_epoch)
-    state = State(run, claim, network, stream, pace)
+    state = State(run, claim, network, stream, pace, ranks)
 
     # Continue where a checkpoint is.
     notes = [*claim.notes, *(state.restore() if claim.begun else task.remarks)]
-    if elsewhere := write_environment(claim.out, environment(_engine(run, network))):
+    if claim.writes and (elsewhere := write_environment(claim.out, environment(_engine(run, network)))):
         notes.append(elsewhere)
     counts = state.counts
     counts.notes += notes
@@ -100,6 +107,7 @@ def _train(run: Run, claim: Claim, network: Network, evaluation: Evaluation, pro
 
     def evaluate() -> None:
         begin = time.perf_counter()
+        ranks.check_same(network)
         epoch = pace.epoch(counts.update)
         with averaged(state.optimizer):
             measured: dict[str, Any] = {
@@ -116,7 +124,7 @@ def _train(run: Run, claim: Claim, network: Network, evaluation: Evaluation, pro
             if task.monitored if training.monitor is None else training.monitor:
                 measured["stability"] = stability(network, task, training, evaluation.first("validation", network))
         counts.loss_sum, counts.norm_sum, counts.summed = 0.0, 0.0, 0
-        counts.seconds_evaluation += time.perf_counter() - begin
+        counts.seconds_evaluation += ranks.most(time.perf_counter() - begin)[0]
         state.add_metrics(measured)
         write_events(state.metrics[-1])
         if evaluation.has_test and best_of(task, state.metrics) is state.metrics[-1]:
@@ -128,7 +136,10 @@ def _train(run: Run, claim: Claim, network: Network, evaluation: Evaluation, pro
 
     for note in notes:
         say(note=note)
-    with events(training.tensorboard, claim.out, counts.update) as write_events, deferred() as interruption:
+    with (
+        events(training.tensorboard and claim.writes, claim.out, counts.update) as write_events,
+        deferred() as interruption,
+    ):
         if not state.metrics:
             evaluate()
         saved = time.monotonic()
@@ -136,17 +147,18 @@ def _train(run: Run, claim: Claim, network: Network, evaluation: Evaluation, pro
             begin = time.perf_counter()
             state.choose_optimizer()
             lr = learning_rate(training, pace, counts.update, state.values, task.lower_is_better)
-            batch = stream.next()
+            batch, share = ranks.part(stream.next())
             set_learning_rate(state.optimizer, lr * batch.rate)
 
             with autocast(training):
                 result = network(
                     batch.input.to(training.device), state.carry if batch.continues else None, batch.lengths
                 )
-            batch_loss = task.loss(result.output.float(), batch.target.to(training.device))
+            batch_loss = task.loss(wide(result.output), batch.target.to(training.device))
             objective = batch_loss if result.penalty is None else batch_loss + result.penalty
             state.optimizer.zero_grad()
             objective.backward()
+            batch_loss = ranks.average(state.parameters, batch_loss, share)
             norm = clip_grad_norm_(state.parameters, training.clip or math.inf, foreach=True)
 
             # The one place where the loop waits for the device.
@@ -161,7 +173,12 @@ def _train(run: Run, claim: Claim, network: Network, evaluation: Evaluation, pro
             counts.loss_sum += loss
             counts.norm_sum += gradient_norm
             counts.summed += 1
-            counts.seconds += time.perf_counter() - begin
+            seconds, asked, due = ranks.most(
+                time.perf_counter() - begin,
+                interruption.asked,
+                time.monotonic() - saved >= training.checkpoint_seconds,
+            )
+            counts.seconds += seconds
 
             spent = training.budget_seconds is not None and (
                 counts.seconds + counts.seconds_evaluation >= training.budget_seconds
@@ -170,10 +187,10 @@ def _train(run: Run, claim: Claim, network: Network, evaluation: Evaluation, pro
                 evaluate()
             else:
                 say()
-            if counts.outcome is None and interruption.asked:
+            if counts.outcome is None and asked:
                 state.save()
                 raise KeyboardInterrupt
-            if counts.outcome is None and time.monotonic() - saved >= training.checkpoint_seconds:
+            if counts.outcome is None and due:
                 state.save()
                 saved = time.monotonic()
 

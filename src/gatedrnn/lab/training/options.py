@@ -103,6 +103,9 @@ class Training:
     """Seed of the weights and of the batches."""
     threads: int | None = beside(None)
     """Threads of torch and of the engine; kept when the run is resumed. (default: as many as torch takes)"""
+    processes: int | None = beside(None)
+    """Processes that share each batch, as torchrun starts them. A run continues with as many as it was begun with,
+    unless another number is given here, which is then noted. (default: as many as there are)"""
     device: str = "cpu"
     """Where torch computes: cpu, cuda, cuda:1, mps, …"""
     autocast: str | None = None
@@ -149,9 +152,10 @@ class Training:
             raise ValueError(f"updates and epochs both say how long the run is; give one, got {self.updates}")
         for option in (
             *("batch_size", "updates", "epochs", "evaluate_every", "evaluation_size", "threads", "patience"),
+            "processes",
             *("stop_patience", "average_patience"),
         ):
-            value, most = getattr(self, option), _MOST_THREADS if option == "threads" else _MOST
+            value, most = getattr(self, option), _MOST_THREADS if option in ("threads", "processes") else _MOST
             if value is not None and not 1 <= value <= most:
                 raise ValueError(f"{option} must be between 1 and {most}, got {value}")
         if self.decay_at is not None and not all(1 <= at <= _MOST for at in self.decay_at or (0,)):

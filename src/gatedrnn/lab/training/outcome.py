@@ -57,6 +57,7 @@ def make_record(
         "seconds_evaluation": counts.seconds_evaluation,
         "updates_a_second": counts.update / counts.seconds if counts.seconds else None,
         "threads": run.training.threads,
+        "processes": run.training.processes or 1,
         "parameters": sum(p.numel() for p in network.parameters() if p.requires_grad),
         **task.measured(),
         "final": _short(task, metrics[-1]),

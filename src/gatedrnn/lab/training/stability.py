@@ -9,7 +9,7 @@ from torch import Tensor
 
 from gatedrnn.lab.models import Network
 from gatedrnn.lab.tasks import Batch, Task
-from gatedrnn.lab.training.evaluation import autocast, evaluating
+from gatedrnn.lab.training.evaluation import autocast, evaluating, wide
 from gatedrnn.lab.training.options import Training
 
 #: The sequence is looked at in so many parts of equal length.
@@ -43,7 +43,7 @@ def stability(network: Network, task: Task, training: Training, batch: Batch) ->
         with evaluating(network), torch.enable_grad():
             with autocast(training):
                 result = network(batch.input.to(training.device), None, batch.lengths)
-            loss = task.loss(result.output.float(), target)
+            loss = task.loss(wide(result.output), target)
             gradients = torch.autograd.grad(loss, list(inputs.values()))
     finally:
         for hook in hooks:

@@ -33,6 +33,7 @@ from gatedrnn.lab.training.optimizer import (
     optimizer_tensors,
 )
 from gatedrnn.lab.training.pace import Pace
+from gatedrnn.lab.training.ranks import Ranks
 from gatedrnn.lab.training.run import Run
 from gatedrnn.lab.training.schedule import averages
 
@@ -59,6 +60,11 @@ class Counts:
     notes: list[str] = field(default_factory=list)
 
 
+def _generator(rank: int) -> str:
+    """The name of the random numbers of a process."""
+    return f"torch.{rank}" if rank else "torch"
+
+
 def check_data(task: Task, checkpoint: Checkpoint, *names: str) -> None:
     """Raise RefusedError where the checkpoint was made with other data; only ``names`` of it count where given."""
     made, here = checkpoint.note.get("data", {}), task.fingerprint()
@@ -73,8 +79,9 @@ def check_data(task: Task, checkpoint: Checkpoint, *names: str) -> None:
 class State:
     """A run in the making. ``save`` and ``restore`` are exact."""
 
-    def __init__(self, run: Run, claim: Claim, network: Network, stream: Stream, pace: Pace) -> None:
+    def __init__(self, run: Run, claim: Claim, network: Network, stream: Stream, pace: Pace, ranks: Ranks) -> None:
         self.run, self.claim, self.network, self.stream, self.pace = run, claim, network, stream, pace
+        self.ranks = ranks
         self.parameters: list[nn.Parameter] = [p for p in network.parameters() if p.requires_grad]
         self.optimizer = make_optimizer(run.training, self.parameters)
         self.averaging = False
@@ -93,8 +100,9 @@ class State:
     def add_metrics(self, measured: dict[str, Any]) -> None:
         """One evaluation: kept, and written at once."""
         self.metrics.append(finite(measured))
-        self.claim.check()
-        append(self.claim.out / METRICS_FILE, line(measured))
+        if self.claim.writes:
+            self.claim.check()
+            append(self.claim.out / METRICS_FILE, line(measured))
 
     def keep_best(self) -> None:
         """Keep the weights as they are now evaluated."""
@@ -112,12 +120,16 @@ class State:
             self.optimizer, self.averaging = make_averaging_optimizer(self.run.training, self.parameters), True
 
     def save(self) -> None:
-        """Write a checkpoint."""
+        """Write a checkpoint: of all processes, so that another number of them can continue too."""
+        generators = self.ranks.gathered(torch.get_rng_state())
+        carry = [self.ranks.joined_rows(part) for part in self.carry or ()]
+        if not self.claim.writes:
+            return
         metrics = "".join(map(line, self.metrics)).encode()
         tensors = {
             **self.stream.position(),
-            "torch": torch.get_rng_state(),
-            **{f"{_CARRY}{index}": part.cpu().contiguous() for index, part in enumerate(self.carry or ())},
+            **{_generator(rank): generator for rank, generator in enumerate(generators)},
+            **{f"{_CARRY}{index}": part.cpu().contiguous() for index, part in enumerate(carry)},
             **optimizer_tensors(self.optimizer),
         }
         files = {
@@ -136,8 +148,9 @@ class State:
 
     def write_record(self, record: dict[str, Any]) -> None:
         """The last file of a run."""
-        self.claim.check()
-        write_json(self.claim.out / RECORD_FILE, record)
+        if self.claim.writes:
+            self.claim.check()
+            write_json(self.claim.out / RECORD_FILE, record)
 
     def restore(self) -> list[str]:
         """Go to the last checkpoint that lies on the way of this run, or stay at the beginning.
@@ -156,9 +169,11 @@ class State:
             tensors: dict[str, Tensor] = safetensors.torch.load(checkpoint.files[_STATE])
             load_optimizer(self.optimizer, tensors)
             self.stream.seek({name: tensor for name, tensor in tensors.items() if name.startswith("batches")})
-            torch.set_rng_state(tensors["torch"])
+            if (own := _generator(self.ranks.rank)) in tensors:
+                torch.set_rng_state(tensors[own])
             carried = sum(name.startswith(_CARRY) for name in tensors)
-            self.carry = tuple(tensors[f"{_CARRY}{i}"].to(self.run.training.device) for i in range(carried)) or None
+            carry = [self.ranks.own_rows(tensors[f"{_CARRY}{i}"]) for i in range(carried)]
+            self.carry = tuple(part.to(self.run.training.device) for part in carry) or None
             self.best = checkpoint.files.get(BEST_FILE)
             self.counts = Counts(**checkpoint.note["counts"])
             if self.counts.outcome == "finished" and self.counts.update < self.pace.updates:
@@ -166,10 +181,12 @@ class State:
             self.metrics = [json.loads(text) for text in metrics.splitlines()]
         # What was evaluated after the checkpoint will be evaluated again.
         path = self.claim.out / METRICS_FILE
+        self.counts.resumed += 1
+        if not self.claim.writes:
+            return notes
         if path.exists() and not path.read_bytes().startswith(metrics):
             notes.append(f"{METRICS_FILE} was damaged; moved aside to {move_aside(path).name} and written again")
         write(path, metrics)
-        self.counts.resumed += 1
         return notes
 
     def _on_the_way(self, checkpoint: Checkpoint) -> bool:
