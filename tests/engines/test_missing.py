@@ -14,15 +14,19 @@ ROOT = Path(__file__).parent.parent.parent
 CODE = """
 import warnings
 import torch, gatedrnn
+class Erf(gatedrnn.gates.SigmoidOf):
+    saturation = "as σ"
+    def alpha(self, z): return torch.erf(z)
+    def alpha_derivative(self, z): return torch.exp(-z * z)
 layer, x = gatedrnn.LSTM(2, 3, forget_gate="fast"), torch.randn(4, 1, 2)
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
     for _ in range(3):
         layer(x)[0].sum().backward()
-    gatedrnn.NRU(2, 4)(x)
+    gatedrnn.GRU(2, 4, forget_gate=Erf())(x)
 print(len(caught), caught[0].message, caught[0].filename)
 print(gatedrnn.explain(layer, x))
-print(gatedrnn.explain(gatedrnn.NRU(2, 4), x).splitlines()[1])
+print(gatedrnn.explain(gatedrnn.GRU(2, 4, forget_gate=Erf()), x).splitlines()[1])
 layer.engine = "reference"
 warnings.simplefilter("error")
 layer(x)
@@ -39,13 +43,13 @@ def test_it_works_and_says_so_once(tmp_path: Path) -> None:
     script.write_text(CODE)
     environment = {**os.environ, "GATEDRNN_CPU_LIBRARY": "/nowhere/lib.so", "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, check=True)
-    warned, first, second, _, nru, error = done.stdout.splitlines()
+    warned, first, second, _, untraced, error = done.stdout.splitlines()
     assert warned.startswith("1 engine 'cpu' is not available (/nowhere/lib.so")
     assert "GATEDRNN_CPU_LIBRARY names this file: unset it" in warned and "compiler" not in warned
     assert warned.endswith(str(script)), "the warning points at the user's line"
     assert first == "reference: the loop over time in plain PyTorch (the first that can serve)"
     assert second.startswith("not cpu: /nowhere/lib.so could not be loaded")
-    assert nru.startswith("not cpu: it has no kernel for the cell NRU")
+    assert untraced.startswith("not cpu: it has no kernel for the gate Erf()")
     assert error.startswith("the engine 'cpu' cannot run this: /nowhere/lib.so could not be loaded")
 
 

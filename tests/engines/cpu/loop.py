@@ -42,7 +42,13 @@ class Case:
     beta: float = 1.0
     coefficients: list[float] = field(default_factory=list)
     scale: float = 1.0
+    #: Of the NRU: memory_size, heads and whether there is a ReLU.
+    memory: tuple[int, ...] = (9, 4, 1)
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.cell == "nru":
+            self.gate = "sigmoid"  # it has no gate
 
     def tensors(self) -> dict[str, Tensor | None]:
         """input, h_0, c_0, the weights and lengths, drawn from the seed in float64."""
@@ -53,12 +59,13 @@ class Case:
 
         H, out = self.hidden, self.projection or self.hidden
         k = self.scale / math.sqrt(H)
-        cell = Kernel(self.cell, self.gate, (), beta=1.0).made_cell(self.projection)
+        memory = self.memory if self.cell == "nru" else ()
+        cell = Kernel(self.cell, self.gate, (), beta=1.0, memory=memory).made_cell(self.projection)
         shapes = cell.parameter_shapes(self.inputs, H, self.bias, self.gate == "refine")
         made: dict[str, Tensor | None] = {
             "input": draw(self.steps, self.batch, self.inputs),
             "h_0": draw(self.batch, out),
-            "c_0": draw(self.batch, H) if has_memory(self.cell) else None,
+            "c_0": draw(self.batch, memory[0] if memory else H) if has_memory(self.cell) else None,
             **{name: draw(*shapes[name]) * k if name in shapes else None for name in WEIGHTS},
             "lengths": torch.randint(1, self.steps + 1, (self.batch,), generator=g) if self.ragged else None,
         }
@@ -68,7 +75,8 @@ class Case:
         """The kernel for the weights that are there."""
         names = tuple(name for name in WEIGHTS if t[name] is not None)
         program = CUBIC if self.gate == "program" else ""
-        return Kernel(self.cell, self.gate, names, tuple(self.coefficients), self.beta, program)
+        memory = self.memory if self.cell == "nru" else ()
+        return Kernel(self.cell, self.gate, names, tuple(self.coefficients), self.beta, program, memory)
 
     def with_dtype(self, dtype: torch.dtype) -> Case:
         return replace(self, dtype=dtype)
@@ -129,6 +137,10 @@ def step(
     def product(weight: str, bias: str, v: Tensor) -> Tensor:
         return torch.nn.functional.linear(v, t[weight], t[bias])
 
+    if case.cell == "nru":
+        assert c is not None
+        h = torch.relu(product("weight_ih", "bias_ih", torch.cat([x, h, c], -1)))
+        return h, c + heads(case, product("weight_hh", "bias_hh", torch.cat([h, c], -1)))
     aux = None
     if case.gate == "refine":
         aux = product("weight_ih_aux", "bias_ih_aux", x) + product("weight_hh_aux", "bias_hh_aux", h)
@@ -148,6 +160,11 @@ def step(
         f = forget(case, z_x + z_h, aux)
         n = torch.tanh(n_x + torch.sigmoid(r_x + r_h) * n_h)
         return f * h + (1 - f) * n, None
+    if case.cell == "mgu":
+        z_x, g_x = from_x.chunk(2, -1)
+        f = forget(case, z_x + from_h.chunk(2, -1)[0], aux)
+        g = torch.tanh(g_x + product("weight_hh", "bias_hh", (1 - f) * h).chunk(2, -1)[1])
+        return f * h + (1 - f) * g, None
     a = from_x + from_h
     if case.cell == "ugrnn":
         z, g = a.chunk(2, -1)
@@ -168,6 +185,21 @@ def step(
         c = f * c + (1 - f) * torch.tanh(g)
     h = torch.sigmoid(o) * torch.tanh(c)
     return (h if t["weight_hr"] is None else h @ t["weight_hr"].T), c
+
+
+def heads(case: Case, a: Tensor) -> Tensor:
+    """The NRU's change of the memory."""
+    size, K, relu = case.memory
+    s = math.isqrt(size * K)
+    rectified = torch.relu if relu else torch.clone
+    alpha, beta, *factors = a.split([K, K, s, s, s, s], -1)
+
+    def change(amplitude: Tensor, p: Tensor, q: Tensor) -> Tensor:
+        rows = rectified(torch.einsum("bi,bj->bij", p, q)).reshape(-1, K, size)
+        norm = (rows.abs() ** 5).sum(-1, keepdim=True).clamp(min=1e-60) ** 0.2
+        return (rectified(amplitude)[..., None] * rows / norm).mean(-2)
+
+    return change(alpha, *factors[:2]) - change(beta, *factors[2:])
 
 
 def arguments(case: Case, t: dict[str, Tensor | None], keep: bool = True) -> tuple:

@@ -321,7 +321,7 @@ def test_the_rest_of_the_c_interface() -> None:
     lib = library.load()
     assert lib.gatedrnn_forward(None) == 1 and b"the scan is missing" in lib.gatedrnn_error()
     assert lib.gatedrnn_backward(None) == 1
-    assert lib.gatedrnn_kept_row(0, 0, 0, 0, 0) == -1 and lib.gatedrnn_kept_row(0, 99, 0, 4, 0) == -1
+    assert lib.gatedrnn_kept_row(0, 0, 0, 0, 0, 0) == -1 and lib.gatedrnn_kept_row(0, 99, 0, 4, 0, 0) == -1
     assert lib.gatedrnn_panel_width(7) == 0 and lib.gatedrnn_take(-1) is None
     z = (ctypes.c_double * 4)()
     pointer = ctypes.addressof(z)

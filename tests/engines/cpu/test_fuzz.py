@@ -30,6 +30,7 @@ def draw(seed: int) -> tuple[Case, str, int]:
         collect=r.random() < 0.3,
         dtype=r.choice([torch.float64, torch.float32]),
         beta=r.choice([0.0, 1.0, 2.5]),
+        memory=r.choice([(1, 1, 1), (9, 4, 1), (16, 4, 0), (64, 4, 1), (18, 2, 0)]),
         coefficients=[r.random() for _ in range(r.randint(0, 3))] if gate == "polynomial" else [],
         seed=seed,
     )

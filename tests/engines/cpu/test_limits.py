@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from gatedrnn.engines.cpu import calls, library
+from gatedrnn.engines.cpu.kernel import Kernel
 from tests.engines.cpu.conftest import run_python
 from tests.engines.cpu.loop import CELLS, GATES, Case, leaves, loop, native, run
 
@@ -215,8 +216,9 @@ def test_kept_size(cell: str, gate: str, isa: str) -> None:
     for dtype in library.FACTS.dtypes:
         for hidden, recompute in ((1, False), (128, True), (130, False)):
             kind = library.FACTS.dtypes.index(dtype), CELLS.index(cell), GATES.index(gate)
-            expected = library.load().gatedrnn_kept_row(*kind, hidden, recompute)
-            assert library.kept_row(dtype, cell, gate, hidden, recompute) == expected
+            kernel = Kernel(cell, gate, (), memory=(hidden, 4 * hidden, 1) if cell == "nru" else ())
+            expected = library.load().gatedrnn_kept_row(*kind, hidden, 4 * hidden, recompute)
+            assert library.kept_row(dtype, cell, gate, hidden, recompute, kernel.late) == expected
 
 
 def test_segments() -> None:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from gatedrnn.engines.cpu import ops
-from tests.engines.cpu.loop import CELLS, GATES, WEIGHTS, Case, arguments, leaves, loop, native, plain, run
+from tests.engines.cpu.loop import CELLS, GATES, WEIGHTS, Case, arguments, has_memory, leaves, loop, native, plain, run
 
 CASES = [
     Case("lstm", "sigmoid", ragged=True, collect=True),
@@ -17,6 +17,8 @@ CASES = [
     Case("lstm_tied", "refine", recompute=True),
     Case("gru", "polynomial", coefficients=[1.0], ragged=True),
     Case("janet", "softsign", bias=False, recompute=True),
+    Case("mgu", "refine", ragged=True),
+    Case("nru", collect=True, memory=(4, 1, 0)),
 ]
 
 
@@ -53,7 +55,7 @@ def differentiable(case: Case, operator: bool = True):
 @pytest.mark.parametrize("gate", GATES)
 @pytest.mark.parametrize("cell", CELLS)
 def test_gradcheck(cell: str, gate: str) -> None:
-    case = Case(cell, gate, 3, 2, 2, 3, ragged=True, collect=cell.startswith("lstm"))
+    case = Case(cell, gate, 3, 2, 2, 3, ragged=True, collect=has_memory(cell))
     case.coefficients = [0.5] if gate == "polynomial" else []
     torch.autograd.gradcheck(*differentiable(case))
 

@@ -7,16 +7,20 @@ import itertools
 import pytest
 import torch
 
+import gatedrnn
 from tests.engines.cpu.loop import CELLS, GATES, Case, worst
 
 # float64: rounding of sums of up to a few thousand terms. float32: the same, relative to the largest entry.
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-5}
+# The NRU: entries of a direction are raised to the fifth power at every step, and nothing bounds its memory.
+TOLERANCE_OF_NRU = {torch.float64: 1e-9, torch.float32: 1e-3}
 DTYPES = [torch.float64, torch.float32]
 
 
 def check(case: Case) -> None:
     error, name = worst(case)
-    assert error < TOLERANCE[case.dtype], f"{name} is off by {error:.1e}: {case}"
+    tolerance = (TOLERANCE_OF_NRU if case.cell == "nru" else TOLERANCE)[case.dtype]
+    assert error < tolerance, f"{name} is off by {error:.1e}: {case}"
 
 
 def coefficients(gate: str) -> list[float]:
@@ -48,7 +52,9 @@ def test_odd_sizes(cell: str, hidden: int, dtype: torch.dtype, isa: str) -> None
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize("recompute", [False, True])
 def test_many_steps(cell: str, recompute: bool, dtype: torch.dtype, isa: str) -> None:
-    check(Case(cell, "fast", 1000, 3, 2, 5, dtype=dtype, recompute=recompute, ragged=True))
+    # Fewer steps and small weights for the NRU, whose memory would leave all bounds.
+    steps, scale = (300, 0.02) if cell == "nru" else (1000, 1.0)
+    check(Case(cell, "fast", steps, 3, 2, 5, dtype=dtype, recompute=recompute, ragged=True, scale=scale))
 
 
 @pytest.mark.parametrize("gate", ["sigmoid", "refine"])
@@ -87,3 +93,37 @@ def test_polynomials_of_any_degree(isa: str) -> None:
 def test_more_rows_than_a_slice(batch: int, isa: str) -> None:
     for ragged in (False, True):
         check(Case("lstm_tied", "fast", 5, batch, 2, 20, ragged=ragged))
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("relu", [0, 1])
+def test_memories_and_heads(relu: int, dtype: torch.dtype, isa: str) -> None:
+    for memory_size, heads in ((1, 1), (2, 2), (9, 4), (18, 2), (64, 4), (3, 27)):
+        for inputs, recompute in ((0, False), (3, True), (40, False)):
+            case = Case("nru", steps=9, batch=5, inputs=inputs, hidden=20, memory=(memory_size, heads, relu))
+            case.dtype, case.recompute, case.ragged, case.collect = dtype, recompute, recompute, True
+            check(case)
+
+
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("size", [1e-9, 1e3, 7e3, 1e5])
+def test_directions_of_any_size(size: float, relu: bool, isa: str) -> None:
+    """Rows of directions far below 1, and above the norm from which on they count as zero, as the reference has it."""
+    layers = [
+        gatedrnn.NRU(3, 7, memory_size=9, heads=4, relu=relu, dtype=torch.float64, engine=e)
+        for e in ("cpu", "reference")
+    ]
+    layers[1].load_state_dict(layers[0].state_dict())
+    x = torch.randn(6, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    found = []
+    for layer in layers:
+        with torch.no_grad():
+            layer.W_va_l0 *= size
+            layer.b_va_l0 *= size
+        output, (h, m) = layer(x)
+        (output.sum() + (m * torch.linspace(-1, 1, 9)).sum()).backward()
+        found.append({"output": output, "h": h, "m": m, **{n: p.grad for n, p in layer.named_parameters()}})
+    for name, value in found[0].items():
+        torch.testing.assert_close(
+            value, found[1][name], rtol=1e-8, atol=1e-10, msg=lambda text, name=name: f"{name}: {text}"
+        )

@@ -57,6 +57,21 @@ def test_threads_that_share_a_row_give_the_bits_of_one(cell: str, options: dict[
         assert [name for name in differing if batch == 1 or not name.startswith("grad")] == []
 
 
+@pytest.mark.parametrize(
+    "options", [{"ragged": True, "reverse": True, "inputs": 40}, {"recompute": True, "collect": True}]
+)
+@pytest.mark.parametrize("cell", [cell for cell in CELLS if cell != "nru"])
+def test_threads_that_share_large_weights_give_the_bits_of_one(cell: str, options: dict[str, object]) -> None:
+    """Few rows and weights of more than 8 MB: the threads share the hidden units, forward and backward."""
+    case = Case(cell, "refine", **{"steps": 10, "batch": 3, "hidden": 1030, "dtype": torch.float32, **options})
+    t, found = case.tensors(), {}
+    for count in (1, 2, 3):
+        torch.set_num_threads(count)
+        found[count] = run(case, native, t, torch.float32)
+    for count in (2, 3):
+        assert [name for name, value in found[1].items() if not torch.equal(value, found[count][name])] == []
+
+
 def test_borrowed_and_own_threads_give_the_same_bits() -> None:
     torch.set_num_threads(2)
     case = Case("lstm", "fast", dtype=torch.float32, **BIG)

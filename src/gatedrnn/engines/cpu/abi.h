@@ -11,17 +11,18 @@
 extern "C" {
 #endif
 
-#define GATEDRNN_ABI 3
+#define GATEDRNN_ABI 4
 #define GATEDRNN_API __attribute__((visibility("default")))
 
 struct GatedrnnScan {
   int64_t dtype, cell, gate;
   int64_t steps, batch, inputs, hidden;
-  int64_t recurrent;      // entries of h: proj_size, or hidden where there is no weight_hr
+  int64_t recurrent;      // entries of h: proj_size, or hidden where there is no weight_hr; of the NRU hidden is the size of m
   int64_t reverse;        // each row starts at its own last step
   int64_t threads;        // forward and backward of one scan must agree
   int64_t segment;        // 0: keep every step; else keep the memory every `segment` steps and recompute
   int64_t kept_size;      // elements of `kept`, see gatedrnn_kept_size
+  int64_t heads, relu;    // of the NRU
   int64_t coefficient_count;
   const double* coefficients;  // of the polynomial gate
   double odds;                 // e^-beta of JANET
@@ -36,7 +37,8 @@ struct GatedrnnScan {
   const int64_t* starts;
   const void* input;       // (steps, batch, inputs)
   const void* state[2];    // h (batch, recurrent) and, where the cell has two states, c (batch, hidden)
-  const void* weights[GATEDRNN_WEIGHT_COUNT];  // null: there is none
+  // Null: there is none. Of the NRU weight_ih is W_h, over [x; h; m], and weight_hh has W_a, W_b, W_va, W_vb in this order.
+  const void* weights[GATEDRNN_WEIGHT_COUNT];
 
   void* output;  // (steps, batch, recurrent); read by the backward
   void* final_state[2];
@@ -65,7 +67,7 @@ GATEDRNN_API const char* gatedrnn_error(void);
 GATEDRNN_API const char* gatedrnn_isa(void);
 GATEDRNN_API int gatedrnn_select_isa(const char* name);  // null or "": the environment variable, then the widest
 GATEDRNN_API int64_t gatedrnn_panel_width(int64_t dtype);
-GATEDRNN_API int64_t gatedrnn_kept_row(int64_t dtype, int64_t cell, int64_t gate, int64_t hidden, int64_t recompute);
+GATEDRNN_API int64_t gatedrnn_kept_row(int64_t dtype, int64_t cell, int64_t gate, int64_t hidden, int64_t heads, int64_t recompute);
 // Lends the library the threads of an OpenMP runtime with libgomp's interface: GOMP_parallel, omp_get_thread_num,
 // omp_get_num_threads. Nulls: it starts its own for each call.
 GATEDRNN_API void gatedrnn_borrow_threads(void* parallel, void* thread, void* threads);

@@ -92,9 +92,10 @@ constexpr GateFacts gate_facts[] = {GATEDRNN_GATES(GATEDRNN_FACT)};
 struct CellFacts {
   const char *name, *rows;
   int states;
+  size_t late;
   std::vector<std::pair<int, int>> blocks;
 };
-#define GATEDRNN_FACT(NAME, name, Kernel, rows, states, ...) {#name, rows, states, {__VA_ARGS__}},
+#define GATEDRNN_FACT(NAME, name, Kernel, rows, states, late, ...) {#name, rows, states, late, {__VA_ARGS__}},
 const CellFacts cell_facts[] = {GATEDRNN_CELLS(GATEDRNN_FACT)};
 #undef GATEDRNN_FACT
 
@@ -111,20 +112,32 @@ CellLayout layout_of(int64_t cell, int64_t gate) {
                                       GATEDRNN_BIAS_HH};
     if (alone) layout.input_begin = layout.blocks;
   };
+  bool aux = has_aux(gate);
   auto add_aux = [&] {
-    if (has_aux(gate))
-      layout.source[layout.blocks++] = {0, 0, 0, 0, GATEDRNN_WEIGHT_IH_AUX, GATEDRNN_WEIGHT_HH_AUX, GATEDRNN_BIAS_IH_AUX, GATEDRNN_BIAS_HH_AUX};
+    if (!aux) return;
+    layout.source[layout.blocks++] = {0, 0, 0, 0, GATEDRNN_WEIGHT_IH_AUX, GATEDRNN_WEIGHT_HH_AUX, GATEDRNN_BIAS_IH_AUX, GATEDRNN_BIAS_HH_AUX};
     layout.input_end = layout.blocks;
+    aux = false;
   };
-  for (const auto& [input, hidden] : facts.blocks) {
-    if (input < 0 && hidden >= 0 && !layout.input_end) add_aux();
+  const size_t early = facts.blocks.size() - facts.late;
+  for (size_t place = 0; place < facts.blocks.size(); ++place) {
+    const auto [input, hidden] = facts.blocks[place];
+    const bool only_hidden = input < 0 && hidden >= 0;
+    if (only_hidden || place >= early) add_aux();
+    if (place == early) layout.late_begin = layout.blocks;
     if (hidden < 0) layout.hidden_begin = layout.blocks + 1;
     add(input, hidden);
+    if (!only_hidden) layout.input_end = layout.blocks;
   }
-  if (!layout.input_end) add_aux();
+  add_aux();
+  if (!facts.late) layout.late_begin = layout.blocks;
   layout.memory = facts.states == 2;
   return layout;
 }
+
+// Pre-activations of the NRU's second stage: alpha, beta and two vectors for each of the outer products, whose entries
+// fill all heads.
+int64_t late_of_nru(int64_t memory, int64_t heads) { return 2 * heads + 4 * int64_t(std::lround(std::sqrt(double(memory * heads)))); }
 
 void require(bool condition, const char* message) {
   if (!condition) throw std::invalid_argument(message);
@@ -145,6 +158,13 @@ bool is_one_step(const GatedrnnScan& scan) {
          !scan.weights[GATEDRNN_WEIGHT_HR];
 }
 
+void check_heads(int64_t memory, int64_t heads) {
+  constexpr int64_t most = 1 << 20;
+  require(heads > 0 && heads <= most && memory <= most, "the NRU's memory and heads must be positive and at most 2^20.");
+  const int64_t factor = (late_of_nru(memory, heads) - 2 * heads) / 4;
+  require(factor * factor == memory * heads, "the NRU's memory times its heads must be a square.");
+}
+
 // The batch cut into slices, and the slices' rows and lengths.
 struct OwnedPlan {
   Plan plan;
@@ -154,7 +174,7 @@ struct OwnedPlan {
   std::vector<Meeting> meetings;
   std::optional<ParsedProgram> program;
 
-  OwnedPlan(const GatedrnnScan& scan, int64_t panel_width, bool forward) {
+  OwnedPlan(const GatedrnnScan& scan, int64_t panel_width, bool backward) {
     // More rows than this in a slice fall out of the cache between two uses; less work than this per thread
     // is done before a second thread has started.
     constexpr int64_t most_rows_of_slice = 64;
@@ -164,18 +184,22 @@ struct OwnedPlan {
     plan.layout = layout_of(scan.cell, scan.gate);
     plan.program = nullptr;
     if (scan.gate == GATEDRNN_PROGRAM) {
-      program.emplace(scan.program, !forward);
+      program.emplace(scan.program, backward);
       plan.program = &program->program;
     }
-    const double work = 2.0 * double(scan.steps) * double(batch) * double(plan.layout.blocks) * double(scan.hidden) *
-                        double(scan.recurrent + scan.inputs);
+    const double rows_of_weights = scan.cell == GATEDRNN_NRU ? double(scan.recurrent + late_of_nru(scan.hidden, scan.heads))
+                                                             : double(plan.layout.blocks) * double(scan.hidden);
+    const double work = 2.0 * double(scan.steps) * double(batch) * rows_of_weights * double(scan.recurrent + scan.inputs);
     const int64_t useful = std::max<int64_t>(1, int64_t(std::min(work / least_work, 1e6)));
     plan.one_step = is_one_step(scan);
     if (plan.one_step) {
       plan.threads = std::min({scan.threads, useful, (scan.hidden + panel_width - 1) / panel_width, most_threads});
+      plan.team = 1;
       return;
     }
-    plan.threads = std::max<int64_t>(1, std::min({scan.threads, batch, useful, most_threads}));
+    const int64_t available = std::max<int64_t>(1, std::min({scan.threads, useful, most_threads}));
+    plan.team = members_of_team(scan, panel_width, available);
+    plan.threads = std::min(batch, available / plan.team);
     const int64_t rounds = (batch + plan.threads * most_rows_of_slice - 1) / (plan.threads * most_rows_of_slice);
     plan.slices = std::min(batch, plan.threads * rounds);
 
@@ -215,28 +239,34 @@ struct OwnedPlan {
       slice.length = lengths.data() + slice.first;
     }
     plan.slice = slices.data();
-    plan.team = forward ? members_of_team(scan, panel_width, useful) : 1;
     plan.threads *= plan.team;
     if (plan.team > 1) {
-      meetings = std::vector<Meeting>(size_t(plan.slices));
+      meetings = std::vector<Meeting>(size_t(plan.threads / plan.team));
       plan.meetings = meetings.data();
       plan.meet = [](const Plan& plan, int64_t team) { static_cast<Meeting*>(plan.meetings)[team].wait(plan.team); };
     }
   }
 
  private:
-  // Slices of one row each leave threads over. A step must be worth a meeting, and a member at least two panels.
-  int64_t members_of_team(const GatedrnnScan& scan, int64_t panel_width, int64_t useful) const {
-    constexpr double least_work_of_step = 5e4;
-    const double work = 2.0 * double(plan.layout.blocks) * double(scan.hidden) * double(scan.recurrent);
-    if (plan.slices < scan.batch || plan.most_rows > 1 || scan.weights[GATEDRNN_WEIGHT_HR] || work < least_work_of_step) return 1;
+  // How many threads share the hidden units of the same rows. Fewer rows than threads leave threads over. With few rows and
+  // weights beyond the nearer caches, which have to come anew at each step, each thread so needs only its part of them.
+  // A step must be worth a meeting, and a member at least two panels.
+  int64_t members_of_team(const GatedrnnScan& scan, int64_t panel_width, int64_t available) const {
+    constexpr double least_work_of_step = 5e4, large_weights = 8e6;
+    constexpr int64_t few_rows = 64;
+    const double weights = double(plan.layout.blocks) * double(scan.hidden) * double(scan.recurrent);
+    if (scan.cell == GATEDRNN_NRU || scan.weights[GATEDRNN_WEIGHT_HR] || 2 * weights < least_work_of_step) return 1;
+    const double bytes = weights * (scan.dtype == GATEDRNN_FLOAT32 ? 4 : 8);
     const int64_t panels = (scan.hidden + panel_width - 1) / panel_width;
-    return std::max<int64_t>(1, std::min({std::min(scan.threads, useful) / plan.slices, panels / 2, most_of_team}));
+    const int64_t most = std::max<int64_t>(1, std::min(panels / 2, most_of_team));
+    if (bytes >= large_weights && scan.batch <= few_rows) return std::min(available, most);
+    return std::max<int64_t>(1, std::min(available / scan.batch, most));
   }
   static constexpr int64_t most_of_team = 8;
 };
 
-int64_t kept_row(const Kernels& kernels, int64_t dtype, int64_t cell, int64_t gate, int64_t hidden, bool recompute) {
+int64_t kept_row(const Kernels& kernels, int64_t dtype, int64_t cell, int64_t gate, int64_t hidden, int64_t heads, bool recompute) {
+  if (cell == GATEDRNN_NRU) return hidden + (recompute ? 0 : late_of_nru(hidden, heads));
   const CellLayout layout = layout_of(cell, gate);
   const int64_t width = kernels.panel_width(dtype), padded = (hidden + width - 1) / width * width;
   return padded * (recompute ? layout.memory : layout.blocks + layout.memory);
@@ -264,6 +294,7 @@ void check_packed(const GatedrnnScan& scan) {
 
 // All weights and biases of the layout that cannot be left out: biases can, and so can those of no inputs.
 template <class Pointer> void require_weights(const GatedrnnScan& scan, const CellLayout& layout, Pointer const* weights, const char* message) {
+  if (scan.cell == GATEDRNN_NRU) require(weights[GATEDRNN_WEIGHT_IH] && weights[GATEDRNN_WEIGHT_HH], message);
   for (int block = 0; block < layout.blocks; ++block) {
     const BlockSource& source = layout.source[block];
     require(source.input < 0 || scan.inputs == 0 || weights[source.weight_ih], message);
@@ -280,7 +311,7 @@ void check_scan(const Kernels& kernels, const GatedrnnScan* given) {
   const int64_t bytes = scan.dtype == GATEDRNN_FLOAT32 ? 4 : 8, most = std::max({scan.hidden, scan.recurrent, scan.inputs});
   constexpr int64_t padded = 64;  // more than the padding of the smallest size to whole panels
   product_of_sizes({scan.steps, scan.batch, most, bytes, most_blocks + 1, padded});
-  product_of_sizes({scan.hidden, most, bytes, most_blocks, padded});
+  product_of_sizes({most, most, bytes, most_blocks, padded});
   require(scan.threads > 0, "the number of threads must be positive.");
   require(scan.segment >= 0, "the segment must not be negative.");
   require(scan.coefficient_count >= 0 && (scan.coefficient_count == 0 || scan.coefficients), "the coefficients are missing.");
@@ -290,11 +321,17 @@ void check_scan(const Kernels& kernels, const GatedrnnScan* given) {
   require(scan.state[0] && (scan.state[1] || !layout.memory), "an initial state is missing.");
   require(scan.output, "the output is missing.");
   require_weights(scan, layout, scan.weights, "a weight is missing.");
-  require(projected || scan.recurrent == scan.hidden, "weight_hr is missing.");
+  if (scan.cell == GATEDRNN_NRU) {
+    check_heads(scan.hidden, scan.heads);
+    require(!projected, "the NRU has no projection.");
+    require(scan.gate == GATEDRNN_SIGMOID, "the NRU has no gate: give the first one.");
+  } else {
+    require(projected || scan.recurrent == scan.hidden, "weight_hr is missing.");
+  }
   require(layout.memory || (!projected && !scan.cells && !scan.grad_cells), "only an LSTM has a projection and a memory.");
   if (scan.starts) check_packed(scan);
   if (scan.kept) {
-    const int64_t row = kept_row(kernels, scan.dtype, scan.cell, scan.gate, scan.hidden, scan.segment > 0);
+    const int64_t row = kept_row(kernels, scan.dtype, scan.cell, scan.gate, scan.hidden, scan.heads, scan.segment > 0);
     const int64_t steps = scan.segment ? (scan.steps - 1) / scan.segment + 1 : scan.steps;
     require(scan.kept_size >= product_of_sizes({steps, scan.batch, row}), "`kept` is too small.");
   }
@@ -333,7 +370,7 @@ int gatedrnn_forward(const GatedrnnScan* scan) {
     require(scan->final_state[0] && (scan->final_state[1] || !memory), "an array for the final state is missing.");
     const size_t element = scan->dtype == GATEDRNN_FLOAT32 ? 4 : 8, rows = size_t(scan->steps) * size_t(scan->batch) * element;
     advise_huge_pages(scan->output, rows * size_t(scan->recurrent));
-    OwnedPlan owned(*scan, kernels.panel_width(scan->dtype), true);
+    OwnedPlan owned(*scan, kernels.panel_width(scan->dtype), false);
     Call call{scan, &owned.plan, nullptr};
     Buffer space(size_t(owned.plan.one_step ? kernels.step_bytes(call, false) : kernels.forward_bytes(call)));
     call.space = space.data();
@@ -353,7 +390,7 @@ int gatedrnn_backward(const GatedrnnScan* scan) {
     require(scan->grad_state[0] && (scan->grad_state[1] || !layout.memory), missing);
     require_weights(*scan, layout, scan->grad_weights, missing);
     require(!scan->weights[GATEDRNN_WEIGHT_HR] || scan->grad_weights[GATEDRNN_WEIGHT_HR], missing);
-    OwnedPlan owned(*scan, kernels.panel_width(scan->dtype), false);
+    OwnedPlan owned(*scan, kernels.panel_width(scan->dtype), true);
     Call call{scan, &owned.plan, nullptr};
     Buffer space(size_t(owned.plan.one_step ? kernels.step_bytes(call, true) : kernels.backward_bytes(call)));
     call.space = space.data();
@@ -413,12 +450,13 @@ int64_t gatedrnn_panel_width(int64_t dtype) {
   return width;
 }
 
-int64_t gatedrnn_kept_row(int64_t dtype, int64_t cell, int64_t gate, int64_t hidden, int64_t recompute) {
+int64_t gatedrnn_kept_row(int64_t dtype, int64_t cell, int64_t gate, int64_t hidden, int64_t heads, int64_t recompute) {
   int64_t row = -1;
   guarded([&] {
     check_kind(dtype, cell, gate);
     require(hidden > 0, "sizes must be positive.");
-    row = kept_row(current(), dtype, cell, gate, hidden, recompute != 0);
+    if (cell == GATEDRNN_NRU) check_heads(hidden, heads);
+    row = kept_row(current(), dtype, cell, gate, hidden, heads, recompute != 0);
   });
   return row;
 }

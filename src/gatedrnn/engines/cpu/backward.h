@@ -5,9 +5,11 @@
 namespace gatedrnn {
 namespace GATEDRNN_ISA {
 
-// The left operands of the weight gradients for one block of steps: h before each step, and [x, 1].
+// The left operands of the weight gradients for one block of steps: h before each step, and [x, 1]. The members of a team
+// take turns.
 template <class Real>
-void pack_left(const Task<Real>& task, const Slice& slice, const Space<Real>& space, int64_t begin, int64_t end, int64_t total) {
+void pack_left(const Task<Real>& task, const Slice& slice, const Space<Real>& space, const Share& share, int64_t begin, int64_t end,
+               int64_t total) {
   constexpr int64_t width = Tile<Real>::width;
   const GatedrnnScan& scan = task.scan;
   int64_t at = 0;
@@ -15,9 +17,8 @@ void pack_left(const Task<Real>& task, const Slice& slice, const Space<Real>& sp
   for (int64_t step = begin; step < end; ++step) {
     int64_t rows = active_rows(slice, step);
     for (int64_t r = 0; r < rows; ++r, ++at) {
-      const Real* h = step == 0 ? task.typed(scan.state[0]) + slice.row[r] * scan.recurrent
-                                : task.typed(scan.output) + task.place(slice, r, step - 1) * scan.recurrent;
-      row_to_panels(space.left_h + at * width, total * width, h, scan.recurrent);
+      if (at % task.plan.team != share.member) continue;
+      row_to_panels(space.left_h + at * width, total * width, task.h_before(slice, r, step), scan.recurrent);
       Real* left = space.left_x + at * width;
       left[ones] = 1;
       if (scan.inputs == 0) continue;
@@ -27,16 +28,17 @@ void pack_left(const Task<Real>& task, const Slice& slice, const Space<Real>& sp
   }
 }
 
-// Gradient of the input for one block of steps.
+// Gradient of the input for one block of steps; the members of a team take turns.
 template <class Real>
-void input_gradient(const Task<Real>& task, const Slice& slice, const Space<Real>& space, int64_t begin, int64_t end, int64_t total) {
+void input_gradient(const Task<Real>& task, const Slice& slice, const Space<Real>& space, const Share& share, int64_t begin, int64_t end,
+                    int64_t total) {
   constexpr int64_t width = Tile<Real>::width, lanes = Tile<Real>::lanes;
   const GatedrnnScan& scan = task.scan;
   const int64_t depth = task.input_blocks() * task.hidden_panels;
   const Real* first = space.da + task.layout.input_begin * task.hidden_panels * total * width;
   const Left<Real> none, da{first, total * width, width, depth, width};
   const bool few = scan.inputs <= few_input_gradients;
-  for (int64_t p = 0; p < (few ? scan.inputs : task.input_panels); ++p) {
+  for (int64_t p = share.member; p < (few ? scan.inputs : task.input_panels); p += task.plan.team) {
     if (!few)
       product<Real>(Start::zero, none, da, total, 1, task.back_input + p * depth * width * width, 0, nullptr, space.dx, 0);
     int64_t at = 0;
@@ -61,20 +63,23 @@ void input_gradient(const Task<Real>& task, const Slice& slice, const Space<Real
 }
 
 template <class Real>
-void backward_step(const Task<Real>& task, const Slice& slice, const Space<Real>& space, int64_t step, int64_t rows, int64_t at,
-                   int64_t total, const Real* kept, const Real* c_previous, int64_t c_previous_stride) {
+void backward_step(const Task<Real>& task, const Slice& slice, const Space<Real>& space, const Share& share, int64_t step, int64_t rows,
+                   int64_t at, int64_t total, const Real* kept, const Real* c_previous, int64_t c_previous_stride) {
   constexpr int64_t width = Tile<Real>::width;
   const GatedrnnScan& scan = task.scan;
   const CellLayout& layout = task.layout;
   const int64_t stride = slice.rows * width, kept_stride = task.kept_blocks * rows * width;
   const Left<Real> none;
+  // The entries of h and c whose gradients are this thread's. A projected h has no team.
+  const int64_t own_c = share.first_panel * width, end_c = smaller(share.end_panel * width, scan.hidden);
+  const int64_t own_h = task.projected ? 0 : own_c, end_h = task.projected ? scan.recurrent : end_c;
   for (int64_t r = 0; r < rows; ++r) {
     if (scan.grad_output)
-      add_row_to_panels(space.dh + r * width, stride,
-                        task.typed(scan.grad_output) + task.place(slice, r, step, scan.grad_output_strides), scan.recurrent);
+      add_row_to_panels(space.dh + own_h / width * stride + r * width, stride,
+                        task.typed(scan.grad_output) + task.place(slice, r, step, scan.grad_output_strides) + own_h, end_h - own_h);
     if (scan.grad_cells)
-      add_row_to_panels(space.dc + r * width, stride, task.typed(scan.grad_cells) + task.place(slice, r, step, scan.grad_cells_strides),
-                        scan.hidden);
+      add_row_to_panels(space.dc + share.first_panel * stride + r * width, stride,
+                        task.typed(scan.grad_cells) + task.place(slice, r, step, scan.grad_cells_strides) + own_c, end_c - own_c);
   }
   if (task.projected) {
     for (int64_t p = 0; p < task.recurrent_panels; ++p)
@@ -83,38 +88,74 @@ void backward_step(const Task<Real>& task, const Slice& slice, const Space<Real>
     product<Real>(Start::zero, none, dh, rows, task.hidden_panels, task.back_projection, task.recurrent_panels * width * width, nullptr,
                   space.dm, stride);
   }
-  for (int64_t p = 0; p < task.hidden_panels; ++p) {
-    BackwardPanel<Real> panel;
-    for (int b = 0; b < most_blocks; ++b) {
-      int block = b < layout.blocks ? b : 0;
-      panel.a[b] = kept + p * kept_stride + block * rows * width;
-      panel.da[b] = space.da + ((block * task.hidden_panels + p) * total + at) * width;
+  auto stage = [&](BackwardStage<Real> function) {
+    for (int64_t p = share.first_panel; p < share.end_panel; ++p) {
+      BackwardPanel<Real> panel;
+      for (int b = 0; b < most_blocks; ++b) {
+        int block = b < layout.blocks ? b : 0;
+        panel.a[b] = kept + p * kept_stride + block * rows * width;
+        panel.da[b] = space.da + ((block * task.hidden_panels + p) * total + at) * width;
+      }
+      panel.h_previous = space.left_h + (task.projected ? 0 : (p * total + at) * width);
+      panel.c = kept + p * kept_stride + (task.kept_blocks - 1) * rows * width;
+      panel.c_previous = c_previous + (layout.memory ? p * c_previous_stride : 0);
+      panel.dh = (task.projected ? space.dm : space.dh) + p * stride;
+      panel.dc = space.dc + (layout.memory ? p * stride : 0);
+      panel.h = task.projected ? space.block_h + (p * total + at) * width : nullptr;
+      const int64_t late = task.late() ? p * stride : 0;
+      panel.gated = space.left_gated + (task.late() ? (p * total + at) * width : 0);
+      panel.dgated = space.dgated + late;
+      panel.between = space.between + late;
+      panel.partial = space.partial + late;
+      panel.scratch = space.scratch;
+      panel.size = rows * width;
+      function(panel, task.parameters);
+      for (int block = 0; block < layout.blocks; ++block) clear_lanes(panel.da[block], rows, scan.hidden - p * width);
     }
-    panel.h_previous = space.left_h + (task.projected ? 0 : (p * total + at) * width);
-    panel.c = kept + p * kept_stride + (task.kept_blocks - 1) * rows * width;
-    panel.c_previous = c_previous + (layout.memory ? p * c_previous_stride : 0);
-    panel.dh = (task.projected ? space.dm : space.dh) + p * stride;
-    panel.dc = space.dc + (layout.memory ? p * stride : 0);
-    panel.h = task.projected ? space.block_h + (p * total + at) * width : nullptr;
-    panel.scratch = space.scratch;
-    panel.size = rows * width;
-    task.cell.backward(panel, task.parameters);
-    for (int block = 0; block < layout.blocks; ++block) clear_lanes(panel.da[block], rows, scan.hidden - p * width);
+    meet(task, share);
+  };
+  // result = start + the gradients of the blocks [begin, end) times their weights, for this thread's panels.
+  const int64_t all = task.hidden_blocks() * task.hidden_panels * width * width;
+  const int64_t first = task.projected ? 0 : share.first_panel, count = task.projected ? task.recurrent_panels : share.panels();
+  auto multiply = [&](Start start, int begin, int end, Real* result) {
+    const Left<Real> da{space.da + (begin * task.hidden_panels * total + at) * width, total * width, width,
+                        (end - begin) * task.hidden_panels, width};
+    product<Real>(start, none, da, rows, count, task.back + first * all + (begin - layout.hidden_begin) * task.hidden_panels * width * width,
+                  all, nullptr, result + first * stride, stride);
+  };
+  stage(task.cell.backward);
+  if (task.late()) {
+    multiply(Start::zero, layout.late_begin, layout.blocks, space.dgated);
+    stage(task.cell.late);
   }
-  const int64_t depth = task.hidden_blocks() * task.hidden_panels;
-  Left<Real> da{space.da + (layout.hidden_begin * task.hidden_panels * total + at) * width, total * width, width, depth, width};
-  product<Real>(task.cell.direct ? Start::result : Start::zero, none, da, rows, task.recurrent_panels, task.back, depth * width * width,
-                nullptr, space.dh, stride);
+  multiply(task.cell.direct ? Start::result : Start::zero, layout.hidden_begin, layout.late_begin, space.dh);
+}
+
+// Adds the weight gradients of a block of steps to this thread's totals: those of its own panels.
+template <class Real> void add_to_totals(const Task<Real>& task, const Space<Real>& space, const Share& share, int64_t total) {
+  constexpr int64_t width = Tile<Real>::width;
+  const GatedrnnScan& scan = task.scan;
+  const CellLayout& layout = task.layout;
+  for (int block = 0; block < layout.blocks; ++block) {
+    const int64_t panel = block * task.hidden_panels + share.first_panel;
+    const Real* da = space.da + panel * total * width;
+    if (block >= layout.hidden_begin)
+      accumulate<Real>(block < layout.late_begin ? space.left_h : space.left_gated, scan.recurrent, da, share.panels(), total,
+                       space.total_h + (panel - layout.hidden_begin * task.hidden_panels) * scan.recurrent * width);
+    accumulate<Real>(space.left_x, scan.inputs + 1, da, share.panels(), total, space.total_x + panel * (scan.inputs + 1) * width);
+  }
+  if (task.projected) accumulate<Real>(space.block_dh, scan.recurrent, space.block_h, task.hidden_panels, total, space.total_projection);
 }
 
 // Steps [begin, end) of a slice, whose kept values start at `kept`, block by block from the end: the weight
 // gradients of a block are summed while its values are in cache.
 template <class Real>
-void backward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>& space, int64_t begin, int64_t end, const Real* kept) {
+void backward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>& space, const Share& share, int64_t begin, int64_t end,
+                    const Real* kept) {
   constexpr int64_t width = Tile<Real>::width;
   const GatedrnnScan& scan = task.scan;
   const CellLayout& layout = task.layout;
-  const int64_t stride = slice.rows * width, H = task.hidden_panels * width;
+  const int64_t stride = slice.rows * width;
   const int64_t before = rows_before(slice, begin);
   while (end > begin) {
     int64_t first = end, total = 0;
@@ -123,7 +164,9 @@ void backward_steps(const Task<Real>& task, const Slice& slice, const Space<Real
       if (total > 0 && total + more > block_rows) break;
       total += more;
     }
-    pack_left(task, slice, space, first, end, total);
+    meet(task, share);  // what is packed now, others may still read
+    pack_left(task, slice, space, share, first, end, total);
+    meet(task, share);
     int64_t kept_rows = rows_before(slice, first) - before, at = total;
     for (int64_t step = end; step-- > first;) {
       const int64_t rows = active_rows(slice, step), rows_previous = step > begin ? active_rows(slice, step - 1) : 0;
@@ -135,18 +178,15 @@ void backward_steps(const Task<Real>& task, const Slice& slice, const Space<Real
         c_previous = now - rows_previous * task.kept_row() + layout.blocks * rows_previous * width;
         c_previous_stride = task.kept_blocks * rows_previous * width;
       }
-      backward_step(task, slice, space, step, rows, at, total, now, c_previous, c_previous_stride);
+      backward_step(task, slice, space, share, step, rows, at, total, now, c_previous, c_previous_stride);
     }
-    accumulate<Real>(space.left_h, scan.recurrent, space.da + layout.hidden_begin * H * total, task.hidden_blocks() * task.hidden_panels,
-                     total, space.total_h);
-    accumulate<Real>(space.left_x, scan.inputs + 1, space.da, layout.blocks * task.hidden_panels, total, space.total_x);
-    if (task.projected) accumulate<Real>(space.block_dh, scan.recurrent, space.block_h, task.hidden_panels, total, space.total_projection);
-    if (scan.grad_input) input_gradient(task, slice, space, first, end, total);
+    add_to_totals(task, space, share, total);
+    if (scan.grad_input) input_gradient(task, slice, space, share, first, end, total);
     end = first;
   }
 }
 
-template <class Real> void backward_slice(const Task<Real>& task, const Slice& slice, const Space<Real>& space) {
+template <class Real> void backward_slice(const Task<Real>& task, const Slice& slice, const Space<Real>& space, const Share& share) {
   constexpr int64_t width = Tile<Real>::width;
   const GatedrnnScan& scan = task.scan;
   const int64_t stride = slice.rows * width, steps = slice.length[0];
@@ -160,54 +200,70 @@ template <class Real> void backward_slice(const Task<Real>& task, const Slice& s
   }
   const Real* kept = kept_of_slice(task, slice);
   if (!scan.segment) {
-    load_states<Real>(task, slice, space, 0, nullptr);
-    backward_steps<Real>(task, slice, space, 0, steps, kept);
+    load_together<Real>(task, slice, space, share, 0, nullptr);
+    backward_steps<Real>(task, slice, space, share, 0, steps, kept);
   } else {
     for (int64_t begin = (steps - 1) / scan.segment * scan.segment; begin >= 0; begin -= scan.segment) {
       const int64_t end = smaller(begin + scan.segment, steps);
       const Real* checkpoint =
           begin > 0 && task.layout.memory ? kept + begin / scan.segment * stride * task.hidden_panels : nullptr;
-      load_states<Real>(task, slice, space, begin, checkpoint);
-      forward_steps<Real>(task, slice, space, {0, task.hidden_panels, -1}, begin, end, space.segment, true, nullptr);
-      load_states<Real>(task, slice, space, begin, checkpoint);  // c before the segment, once more
-      backward_steps<Real>(task, slice, space, begin, end, space.segment);
+      load_together<Real>(task, slice, space, share, begin, checkpoint);
+      forward_steps<Real>(task, slice, space, share, begin, end, space.segment, true, nullptr);
+      load_together<Real>(task, slice, space, share, begin, checkpoint);  // c before the segment, once more
+      backward_steps<Real>(task, slice, space, share, begin, end, space.segment);
     }
   }
+  // The entries of h and c whose gradients are this thread's, as in backward_step.
+  const int64_t own_c = share.first_panel * width, end_c = smaller(share.end_panel * width, scan.hidden);
+  const int64_t own_h = task.projected ? 0 : own_c, end_h = task.projected ? scan.recurrent : end_c;
   for (int64_t r = 0; r < slice.rows; ++r) {
-    panels_to_row(task.typed(scan.grad_state[0]) + slice.row[r] * scan.recurrent, space.dh + r * width, stride, scan.recurrent);
+    panels_to_row(task.typed(scan.grad_state[0]) + slice.row[r] * scan.recurrent + own_h, space.dh + own_h / width * stride + r * width, stride,
+                  end_h - own_h);
     if (task.layout.memory)
-      panels_to_row(task.typed(scan.grad_state[1]) + slice.row[r] * scan.hidden, space.dc + r * width, stride, scan.hidden);
+      panels_to_row(task.typed(scan.grad_state[1]) + slice.row[r] * scan.hidden + own_c, space.dc + share.first_panel * stride + r * width, stride,
+                    end_c - own_c);
   }
-  clear_padding(task, slice, task.typed(scan.grad_input), scan.inputs);
+  if (share.member == 0) clear_padding(task, slice, task.typed(scan.grad_input), scan.inputs);
 }
 
 template <class Real> void backward_thread(const Task<Real>& task, int64_t thread) {
   constexpr int64_t width = Tile<Real>::width;
-  Space<Real> space(task, true, task.thread_space + thread * task.thread_bytes);
+  const Space<Real> space = Space<Real>::of_thread(task, true, thread);
+  const Share share = share_of_thread(task, thread);
   const GatedrnnScan& scan = task.scan;
-  const int64_t H = task.hidden_panels * width;
-  clear(space.total_h, scan.recurrent * task.hidden_blocks() * H);
-  clear(space.total_x, (scan.inputs + 1) * task.layout.blocks * H);
-  if (task.projected) clear(space.total_projection, scan.recurrent * H);
-  for (int64_t s = thread; s < task.plan.slices; s += task.plan.threads) backward_slice(task, task.plan.slice[s], space);
+  const Plan& plan = task.plan;
+  for (int block = 0; block < task.layout.blocks; ++block) {
+    const int64_t panel = block * task.hidden_panels + share.first_panel, size = share.panels() * width;
+    if (block >= task.layout.hidden_begin)
+      clear(space.total_h + (panel - task.layout.hidden_begin * task.hidden_panels) * scan.recurrent * width, scan.recurrent * size);
+    clear(space.total_x + panel * (scan.inputs + 1) * width, (scan.inputs + 1) * size);
+  }
+  if (task.projected) clear(space.total_projection, scan.recurrent * task.hidden_panels * width);
+  for (int64_t s = thread / plan.team; s < plan.slices; s += plan.threads / plan.team) backward_slice(task, plan.slice[s], space, share);
 }
 
-// The threads' totals (panels of units with a row for each column, `thread_bytes` apart) summed in the order of the
-// threads: weight[unit * unit_stride + column * column_stride], for the columns [begin, end) of `rows` of them that
-// this thread takes.
+// Which totals are summed: panels of units, a copy for each thread or team.
+struct Reduction {
+  const Plan& plan;
+  int64_t thread, thread_bytes, panels, units;
+};
+
+// The totals (panels of units with a row for each column) summed in the order of the threads:
+// weight[unit * unit_stride + column * column_stride], for the columns [begin, end) of `rows` of them that this thread
+// takes.
 template <class Real>
-void reduce_block(const Task<Real>& task, int64_t thread, const Real* totals, int64_t rows, int64_t begin, int64_t end, Real* weight,
-                  int64_t unit_stride, int64_t column_stride) {
+void reduce_block(const Reduction& sum, const Real* totals, int64_t rows, int64_t begin, int64_t end, Real* weight, int64_t unit_stride,
+                  int64_t column_stride) {
   constexpr int64_t width = Tile<Real>::width, some = 16;  // columns gathered at a time, so that neither side is strided
-  for (int64_t p = 0; p < task.hidden_panels; ++p)
-    for (int64_t column = begin + thread * some; column < end; column += task.plan.threads * some) {
+  for (int64_t p = 0; p < sum.panels; ++p)
+    for (int64_t column = begin + sum.thread * some; column < end; column += sum.plan.threads * some) {
       Real sums[width][some];
-      const int64_t units = smaller(width, task.scan.hidden - p * width), columns = smaller(some, end - column);
+      const int64_t units = smaller(width, sum.units - p * width), columns = smaller(some, end - column);
       for (int64_t j = 0; j < columns; ++j) {
         const Real* total = totals + (p * rows + column + j) * width;
         for (int64_t i = 0; i < units; ++i) sums[i][j] = total[i];
-        for (int64_t t = 1; t < task.plan.threads; ++t) {
-          const Real* other = reinterpret_cast<const Real*>(reinterpret_cast<const char*>(total) + t * task.thread_bytes);
+        for (int64_t t = sum.plan.team; t < sum.plan.threads; t += sum.plan.team) {
+          const Real* other = reinterpret_cast<const Real*>(reinterpret_cast<const char*>(total) + t * sum.thread_bytes);
           for (int64_t i = 0; i < units; ++i) sums[i][j] += other[i];
         }
       }
@@ -222,18 +278,19 @@ template <class Real> void reduce_thread(const Task<Real>& task, int64_t thread)
   const GatedrnnScan& scan = task.scan;
   const CellLayout& layout = task.layout;
   const Space<Real> space(task, true, task.thread_space);
+  const Reduction sum{task.plan, thread, task.thread_bytes, task.hidden_panels, scan.hidden};
   const int64_t H = task.hidden_panels * width, h = scan.hidden, inputs = scan.inputs, recurrent = scan.recurrent;
   for (int block = 0; block < layout.blocks; ++block) {
     const BlockSource& source = layout.source[block];
     const Real* total_x = space.total_x + block * H * (inputs + 1);  // the last column is the bias
     if (source.hidden >= 0) {
       Real* weight = task.typed(scan.grad_weights[source.weight_hh]) + source.hidden * h * recurrent;
-      reduce_block<Real>(task, thread, space.total_h + (block - layout.hidden_begin) * H * recurrent, recurrent, 0, recurrent, weight,
+      reduce_block<Real>(sum, space.total_h + (block - layout.hidden_begin) * H * recurrent, recurrent, 0, recurrent, weight,
                          recurrent, 1);
     }
     if (source.input >= 0 && inputs > 0) {
       Real* weight = task.typed(scan.grad_weights[source.weight_ih]) + source.input * h * inputs;
-      reduce_block<Real>(task, thread, total_x, inputs + 1, 0, inputs, weight, inputs, 1);
+      reduce_block<Real>(sum, total_x, inputs + 1, 0, inputs, weight, inputs, 1);
     }
     const struct {
       GatedrnnWeight place;
@@ -241,11 +298,11 @@ template <class Real> void reduce_thread(const Task<Real>& task, int64_t thread)
     } biases[] = {{source.bias_ih, source.input_bias}, {source.bias_hh, source.hidden_bias}};
     for (const auto& bias : biases)
       if (bias.row >= 0 && scan.grad_weights[bias.place])
-        reduce_block<Real>(task, thread, total_x, inputs + 1, inputs, inputs + 1, task.typed(scan.grad_weights[bias.place]) + bias.row * h, 1,
+        reduce_block<Real>(sum, total_x, inputs + 1, inputs, inputs + 1, task.typed(scan.grad_weights[bias.place]) + bias.row * h, 1,
                            0);
   }
   if (task.projected)  // (recurrent, hidden): a row for each column of the totals
-    reduce_block<Real>(task, thread, space.total_projection, recurrent, 0, recurrent, task.typed(scan.grad_weights[GATEDRNN_WEIGHT_HR]), 1, h);
+    reduce_block<Real>(sum, space.total_projection, recurrent, 0, recurrent, task.typed(scan.grad_weights[GATEDRNN_WEIGHT_HR]), 1, h);
 }
 
 }  // namespace GATEDRNN_ISA

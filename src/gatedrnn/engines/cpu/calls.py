@@ -62,6 +62,8 @@ def _describe(
     scan.reverse, scan.threads = reverse, threads
     scan.segment = segment_length(scan.steps) if recompute else 0
     scan.odds = math.exp(-kernel.beta)
+    if kernel.memory:
+        _, scan.heads, scan.relu = kernel.memory
     scan.program = kernel.program.encode() or None
     scan.input_strides[:] = (0, *input.stride())[-3:]
     scan.input = _address("input", input)
@@ -108,7 +110,7 @@ def _result_shapes(
     size = 0
     if keep:
         steps = input.shape[0] if batch_sizes is None else batch_sizes.shape[0]
-        row = library.kept_row(_name(input.dtype), kernel.cell, kernel.gate, hidden, recompute)
+        row = library.kept_row(_name(input.dtype), kernel.cell, kernel.gate, hidden, recompute, kernel.late)
         size = row * state[0].shape[0] * (-(-steps // segment_length(steps)) if recompute else steps)
     finals = {name: s.shape for name, s in zip(("h_n", "c_n"), state, strict=False)}
     return {

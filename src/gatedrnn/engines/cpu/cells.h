@@ -18,6 +18,8 @@ template <class Real> struct ForwardPanel {
   const Real* h_previous;
   Real* h;
   Real* c;       // in: before the step; out: after it
+  Real* gated;   // of a cell with late blocks: what these read in place of h
+  Real* between; // of such a cell: what its first stage leaves for the second
   Real* scratch; // room for a gate program
   int64_t size;  // elements, whole vectors
 };
@@ -31,22 +33,37 @@ template <class Real> struct BackwardPanel {
   Real* dh;  // in: gradient of h; out: the part of it that reaches h_previous directly
   Real* dc;  // in: gradient of c; out: of c_previous
   Real* h;   // out, where not null: h before the projection
+  Real* gated;             // as in the forward
+  const Real* dgated;      // its gradient, for the second stage
+  Real *between, *partial; // what the first stage leaves for the second
   Real* scratch;
   int64_t size;
 };
 
+template <class Real> using ForwardStage = void (*)(const ForwardPanel<Real>&, const CellParameters<Real>&);
+template <class Real> using BackwardStage = void (*)(const BackwardPanel<Real>&, const CellParameters<Real>&);
+
 template <class Real> struct CellKernel {
-  void (*forward)(const ForwardPanel<Real>&, const CellParameters<Real>&);
-  void (*backward)(const BackwardPanel<Real>&, const CellParameters<Real>&);
+  ForwardStage<Real> forward;
+  BackwardStage<Real> backward;
   bool direct;  // whether dh reaches h_previous directly
+  // Of a cell with late blocks (facts.h), else null: the stage before `forward`, which makes `gated`, and the one after
+  // `backward`, which has its gradient.
+  ForwardStage<Real> early;
+  BackwardStage<Real> late;
+};
+// A cell whose blocks all read h.
+template <class Real> struct OneStage {
+  static constexpr ForwardStage<Real> early = nullptr;
+  static constexpr BackwardStage<Real> late = nullptr;
 };
 
-// The kernel of a cell (a template over the gate with members `forward`, `backward` and `direct`) for a gate.
+// The kernel of a cell (a template over the gate with the members of CellKernel) for a gate.
 template <class Real, template <class, class> class Cell> CellKernel<Real> kernel_for_gate(GatedrnnGate gate) {
   switch (gate) {
 #define GATEDRNN_CASE(NAME, text, Gate, ...) \
   case GATEDRNN_##NAME:                      \
-    return {Cell<Real, Gate>::forward, Cell<Real, Gate>::backward, Cell<Real, Gate>::direct};
+    return {Cell<Real, Gate>::forward, Cell<Real, Gate>::backward, Cell<Real, Gate>::direct, Cell<Real, Gate>::early, Cell<Real, Gate>::late};
     GATEDRNN_GATES(GATEDRNN_CASE)
 #undef GATEDRNN_CASE
     case GATEDRNN_GATE_COUNT: break;
@@ -60,15 +77,16 @@ template <class Real, template <class, class> class Cell> CellKernel<Real> kerne
   template <> CellKernel<double> name##_kernel(GatedrnnGate gate) { return kernel_for_gate<double, Cell>(gate); }
 
 #define GATEDRNN_DECLARE(NAME, name, ...) template <class Real> CellKernel<Real> name##_kernel(GatedrnnGate gate);
-GATEDRNN_CELLS(GATEDRNN_DECLARE)
+GATEDRNN_FUSED_CELLS(GATEDRNN_DECLARE)
 #undef GATEDRNN_DECLARE
 
 template <class Real> CellKernel<Real> kernel_of(GatedrnnCell cell, GatedrnnGate gate) {
   switch (cell) {
 #define GATEDRNN_CASE(NAME, name, ...) \
   case GATEDRNN_##NAME: return name##_kernel<Real>(gate);
-    GATEDRNN_CELLS(GATEDRNN_CASE)
+    GATEDRNN_FUSED_CELLS(GATEDRNN_CASE)
 #undef GATEDRNN_CASE
+    case GATEDRNN_NRU:
     case GATEDRNN_CELL_COUNT: break;
   }
   __builtin_trap();

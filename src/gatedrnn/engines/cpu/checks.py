@@ -41,7 +41,11 @@ def check_arguments(
         _check_kind(name, tensor, dtype)
         _check_dimensions(name, tensor, ("batch", "hidden"))
     hidden = state[-1].shape[1]
-    recurrent = state[0].shape[1] if "weight_hr" in kernel.weights else hidden
+    recurrent = state[0].shape[1] if "weight_hr" in kernel.weights or kernel.memory else hidden
+    if kernel.memory and hidden != kernel.memory[0]:
+        raise RuntimeError(
+            f"size mismatch for c_0: expected ({batch}, {kernel.memory[0]}), got {tuple(state[1].shape)}"
+        )
     for name, tensor, size in zip(_STATES, state, (recurrent, hidden), strict=False):
         _check_shape(name, tensor, dtype, (batch, size))
     shapes = kernel.shapes(input.shape[-1], hidden, recurrent)

@@ -39,11 +39,11 @@ class CPUEngine(Engine):
     def describe(self, scan: Scan) -> str:
         kernel, threads = kernel_of(*_kind(scan)), torch.get_num_threads()
         assert isinstance(kernel, Kernel)
-        gate = f"the {kernel.gate} gate"
+        gate = f" with the {kernel.gate} gate" if scan.cell.takes_gate else ""
         if kernel.program:
-            gate = f"the gate {scan.gate!r} as a native program of {kernel.program.count(';')} instructions"
+            gate = f" with the gate {scan.gate!r} as a native program of {kernel.program.count(';')} instructions"
         return (
-            f"native {kernel.cell} kernel with {gate}, "
+            f"native {kernel.cell} kernel{gate}, "
             f"{library.instruction_set()}, {threads} thread{'s' if threads > 1 else ''}"
         )
 
@@ -76,7 +76,7 @@ class CPUEngine(Engine):
             if scan.batch_sizes is not None:
                 with_lengths, places = padded_scan(with_lengths)
                 collected = {name: padded(value, places, scan.batch_sizes) for name, value in collected.items()}
-            if scan.collect == "gates":
+            if scan.collect == "gates" and scan.cell.takes_gate:
                 collected.update(_gate_values(with_lengths, state[0], own, collected["h"]))
         return ScanResult(
             _to(scan.input.dtype, output),

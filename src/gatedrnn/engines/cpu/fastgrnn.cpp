@@ -5,7 +5,7 @@ namespace gatedrnn {
 namespace GATEDRNN_ISA {
 
 // Blocks zeta and nu, which are a bias alone, f, h and the auxiliary pre-activation of the gate where it has one.
-template <class Real, class Gate> struct Kusupati {
+template <class Real, class Gate> struct Kusupati : OneStage<Real> {
   static constexpr bool direct = true;
   static void forward(const ForwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
     const ForgetForward<Real, Gate> gate(panel.a[2], panel.a[4], panel.size, panel.scratch, parameters);

@@ -22,18 +22,65 @@ void load_states(const Task<Real>& task, const Slice& slice, const Space<Real>& 
   if (checkpoint) __builtin_memcpy(space.c, checkpoint, size_t(stride * task.hidden_panels) * sizeof(Real));
 }
 
-template <class Real> void pack_input_row(const Task<Real>& task, const Slice& slice, int64_t row, int64_t step, Real* packed) {
+// x of a row at a step, followed by zeros up to `padded`.
+template <class Real>
+void pack_input_row(const Arrays<Real>& task, const Slice& slice, int64_t row, int64_t step, Real* packed, int64_t padded) {
   const GatedrnnScan& scan = task.scan;
   if (scan.inputs == 0) return;
   const Real* x = task.typed(scan.input) + task.place(slice, row, step, scan.input_strides);
   for (int64_t i = 0; i < scan.inputs; ++i) packed[i] = x[i * scan.input_strides[2]];
-  for (int64_t i = scan.inputs; i < task.input_row; ++i) packed[i] = 0;
+  for (int64_t i = scan.inputs; i < padded; ++i) packed[i] = 0;
 }
 
 // The hidden panels that a thread computes, and the team with whom it shares the others; -1: alone.
 struct Share {
-  int64_t first_panel, end_panel, team;
+  int64_t first_panel, end_panel, team, member;
+  int64_t panels() const { return end_panel - first_panel; }
 };
+template <class Real> Share share_of_thread(const Task<Real>& task, int64_t thread) {
+  const int64_t team = task.plan.team, member = thread % team;
+  return {member * task.hidden_panels / team, (member + 1) * task.hidden_panels / team, team > 1 ? thread / team : -1, member};
+}
+// Returns when the whole team has come here.
+template <class Real> void meet(const Task<Real>& task, const Share& share) {
+  if (share.team >= 0) task.plan.meet(task.plan, share.team);
+}
+// load_states for a team.
+template <class Real>
+void load_together(const Task<Real>& task, const Slice& slice, const Space<Real>& space, const Share& share, int64_t step, const Real* checkpoint) {
+  meet(task, share);
+  if (share.member == 0) load_states<Real>(task, slice, space, step, checkpoint);
+  meet(task, share);
+}
+
+// The blocks [begin, end) of a panel: the products of x and of `from`, which is h or what a cell makes of it, and the bias,
+// or what is there already if the inputs were projected ahead.
+template <class Real>
+void multiply_blocks(const Task<Real>& task, int64_t p, int64_t begin, int64_t end, const Left<Real>& x, const Left<Real>& from, int64_t rows,
+                     Real* a) {
+  constexpr int64_t width = Tile<Real>::width;
+  const CellLayout& layout = task.layout;
+  const int64_t right_stride = task.right_rows() * width, result_stride = rows * width;
+  const Real* right = task.right + p * layout.blocks * right_stride;
+  const Real* right_h = right + (task.right_rows() - task.recurrent_panels * width) * width;
+  const Real* bias = task.bias + p * layout.blocks * width;
+  auto multiply = [&](int64_t first, int64_t last, Start start, const Left<Real>& one, const Left<Real>& two, const Real* weights) {
+    first = larger(first, begin);
+    last = smaller(last, end);
+    if (first < last)
+      product<Real>(start, one, two, rows, last - first, weights + first * right_stride, right_stride, bias + first * width,
+                    a + first * result_stride, result_stride);
+  };
+  const Left<Real> none;
+  if (task.fused) {
+    multiply(0, layout.input_begin, Start::bias, none, none, right);
+    multiply(layout.input_begin, layout.hidden_begin, Start::bias, x, none, right);
+    multiply(layout.hidden_begin, layout.input_end, Start::bias, x, from, right);
+  } else {
+    multiply(layout.hidden_begin, layout.input_end, Start::result, none, from, right_h);
+  }
+  multiply(layout.input_end, layout.blocks, Start::bias, none, from, right_h);
+}
 
 // Whole panels to where they are kept. A long sequence is not read again before it has left the caches: written past
 // them, its lines need not be fetched first.
@@ -45,14 +92,15 @@ template <class Real> void keep_panels(Real* kept, const Real* from, int64_t cou
     for (int64_t j = 0; j < count; j += lanes) store(kept + j, load(from + j));
 }
 
-// Steps [begin, end) of a slice. Kept values of all these steps go to `kept` if it is not null. Output, final states and checkpoints are written unless this is a recomputation.
+// Steps [begin, end) of a slice. Kept values of all these steps go to `kept` if it is not null. Output, final states and
+// checkpoints are written unless this is a recomputation.
 template <class Real>
 void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>& space, const Share& share, int64_t begin, int64_t end,
                    Real* kept, bool recomputing, Real* checkpoints) {
   constexpr int64_t width = Tile<Real>::width;
   const GatedrnnScan& scan = task.scan;
   const CellLayout& layout = task.layout;
-  const int64_t stride = slice.rows * width, right_rows = task.right_rows(), recurrent_depth = task.recurrent_panels * width;
+  const int64_t stride = slice.rows * width;
   const Left<Real> none;
   int64_t block_end = begin, packed_rows = 0;
   const Real* h_previous = space.h[0];
@@ -70,7 +118,7 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
       for (; block_end < end; ++block_end) {
         int64_t more = active_rows(slice, block_end);
         if (total > 0 && total + more > block_rows) break;
-        for (int64_t r = 0; r < more; ++r) pack_input_row(task, slice, r, block_end, space.input + (total + r) * task.input_row);
+        for (int64_t r = 0; r < more; ++r) pack_input_row<Real>(task, slice, r, block_end, space.input + (total + r) * task.input_row, task.input_row);
         total += more;
       }
       if (!task.fused) {
@@ -92,46 +140,44 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
       }
     }
     Left<Real> x{space.input + packed_rows * task.input_row, 0, task.input_row, 1, scan.inputs};
-    Left<Real> h{h_previous, stride, width, task.recurrent_panels, width};
-    // Unless the inputs were projected ahead, the panels take turns in the same place.
+    const Left<Real> h{h_previous, stride, width, task.recurrent_panels, width};
+    const Left<Real> gated{space.gated, stride, width, task.hidden_panels, width};
+    // Unless the inputs were projected ahead or some blocks are late, the panels take turns in the same place.
     Real* region = space.region + (task.fused ? 0 : packed_rows * task.region_row());
-    const int64_t panel_stride = task.fused ? 0 : layout.blocks * rows * width;
-
-    for (int64_t p = share.first_panel; p < share.end_panel; ++p) {
-      Real* a = region + p * panel_stride;
-      const int64_t right_stride = right_rows * width, result_stride = rows * width;
-      const Real* right = task.right + p * layout.blocks * right_stride;
-      const Real* right_h = right + (right_rows - recurrent_depth) * width;
-      const Real* bias = task.bias + p * layout.blocks * width;
-      const int only_x = layout.hidden_begin, both = layout.input_end - layout.hidden_begin, only_h = layout.blocks - layout.input_end;
-      if (task.fused) {
-        const int alone = layout.input_begin;
-        if (alone) product<Real>(Start::bias, none, none, rows, alone, right, right_stride, bias, a, result_stride);
-        if (only_x > alone)
-          product<Real>(Start::bias, x, none, rows, only_x - alone, right + alone * right_stride, right_stride, bias + alone * width,
-                        a + alone * result_stride, result_stride);
-        product<Real>(Start::bias, x, h, rows, both, right + only_x * right_stride, right_stride, bias + only_x * width,
-                      a + only_x * result_stride, result_stride);
-      } else {
-        product<Real>(Start::result, none, h, rows, both, right_h + only_x * right_stride, right_stride, nullptr,
-                      a + only_x * result_stride, result_stride);
-      }
-      if (only_h)
-        product<Real>(Start::bias, none, h, rows, only_h, right_h + layout.input_end * right_stride, right_stride,
-                      bias + layout.input_end * width, a + layout.input_end * result_stride, result_stride);
-
+    const int64_t result_stride = rows * width, panel_stride = task.fused && !task.late() ? 0 : layout.blocks * result_stride;
+    auto panel_of = [&](int64_t p) {
       ForwardPanel<Real> panel;
-      for (int block = 0; block < most_blocks; ++block) panel.a[block] = a + (block < layout.blocks ? block : 0) * result_stride;
+      for (int block = 0; block < most_blocks; ++block)
+        panel.a[block] = region + p * panel_stride + (block < layout.blocks ? block : 0) * result_stride;
       panel.h_previous = h_previous + (task.projected ? 0 : p * stride);
       panel.c = space.c + (layout.memory ? p * stride : 0);
       panel.h = task.projected ? space.hidden + p * stride : h_next + p * stride;
+      panel.gated = space.gated + (task.late() ? p * stride : 0);
+      panel.between = space.between + (task.late() ? p * stride : 0);
       panel.scratch = space.scratch;
-      panel.size = rows * width;
+      panel.size = result_stride;
+      return panel;
+    };
+    if (task.late()) {
+      for (int64_t p = share.first_panel; p < share.end_panel; ++p) {
+        multiply_blocks(task, p, 0, layout.late_begin, x, h, rows, region + p * panel_stride);
+        const ForwardPanel<Real> panel = panel_of(p);
+        task.cell.early(panel, task.parameters);
+        clear_lanes(panel.gated, rows, scan.hidden - p * width);
+      }
+      meet(task, share);
+    }
+    for (int64_t p = share.first_panel; p < share.end_panel; ++p) {
+      if (task.late())
+        multiply_blocks(task, p, layout.late_begin, layout.blocks, x, gated, rows, region + p * panel_stride);
+      else
+        multiply_blocks(task, p, 0, layout.blocks, x, h, rows, region + p * panel_stride);
+      const ForwardPanel<Real> panel = panel_of(p);
       task.cell.forward(panel, task.parameters);
       clear_lanes(panel.h, rows, scan.hidden - p * width);
       if (kept) {
         Real* place = kept + p * task.kept_blocks * result_stride;
-        keep_panels(place, a, layout.blocks * result_stride, streamed);
+        keep_panels<Real>(place, panel.a[0], layout.blocks * result_stride, streamed);
         if (layout.memory) keep_panels<Real>(place + layout.blocks * result_stride, panel.c, result_stride, streamed);
       }
       if (scan.cells && !recomputing)
@@ -160,7 +206,7 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
                          space.c + share.first_panel * stride,
                          size_t(stride * (share.end_panel - share.first_panel)) * sizeof(Real));
     }
-    if (share.team >= 0) task.plan.meet(task.plan, share.team);
+    meet(task, share);
     packed_rows += rows;
     if (kept) kept += rows * task.kept_row();
     const Real* now = h_next;
@@ -171,7 +217,7 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
 }
 
 // Rows past their length: 0.
-template <class Real> void clear_padding(const Task<Real>& task, const Slice& slice, Real* array, int64_t features) {
+template <class Real> void clear_padding(const Arrays<Real>& task, const Slice& slice, Real* array, int64_t features) {
   if (!array || task.scan.starts) return;
   for (int64_t r = 0; r < slice.rows; ++r)
     for (int64_t t = slice.length[r]; t < task.scan.steps; ++t) clear(array + (t * task.scan.batch + slice.row[r]) * features, features);
@@ -188,23 +234,19 @@ template <class Real> Real* kept_of_slice(const Task<Real>& task, const Slice& s
 template <class Real> void forward_thread(const Task<Real>& task, int64_t thread) {
   const GatedrnnScan& scan = task.scan;
   const Plan& plan = task.plan;
-  const int64_t member = thread % plan.team, team = thread / plan.team;
-  Space<Real> space(task, false, task.thread_space + thread * task.thread_bytes);
-  const Space<Real> first(task, false, task.thread_space + (thread - member) * task.thread_bytes);
-  for (int i = 0; i < 2; ++i) space.h[i] = first.h[i];
-  space.c = first.c;
-  const Share share{member * task.hidden_panels / plan.team, (member + 1) * task.hidden_panels / plan.team, plan.team > 1 ? team : -1};
-  for (int64_t s = team; s < plan.slices; s += plan.threads / plan.team) {
+  const Space<Real> space = Space<Real>::of_thread(task, false, thread);
+  const Share share = share_of_thread(task, thread);
+  for (int64_t s = thread / plan.team; s < plan.slices; s += plan.threads / plan.team) {
     const Slice& slice = plan.slice[s];
     Real* kept = kept_of_slice(task, slice);
-    if (member == 0) {
-      load_states<Real>(task, slice, space, 0, nullptr);
-      if (scan.segment && kept && task.layout.memory)  // the first checkpoint is the initial state: all of `kept` is defined
-        __builtin_memcpy(kept, space.c, size_t(slice.rows * task.hidden_panels * Task<Real>::width) * sizeof(Real));
+    load_together<Real>(task, slice, space, share, 0, nullptr);
+    if (share.member == 0 && scan.segment && kept && task.layout.memory) {
+      // The first checkpoint is the initial state: all of `kept` is defined.
+      __builtin_memcpy(kept, space.c, size_t(slice.rows * task.hidden_panels * Task<Real>::width) * sizeof(Real));
     }
-    if (share.team >= 0) plan.meet(plan, share.team);
+    meet(task, share);
     forward_steps<Real>(task, slice, space, share, 0, slice.length[0], scan.segment ? nullptr : kept, false, scan.segment ? kept : nullptr);
-    if (member > 0) continue;
+    if (share.member > 0) continue;
     clear_padding(task, slice, task.typed(scan.output), scan.recurrent);
     clear_padding(task, slice, task.typed(scan.cells), scan.hidden);
   }

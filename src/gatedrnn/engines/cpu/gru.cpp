@@ -5,7 +5,7 @@ namespace gatedrnn {
 namespace GATEDRNN_ISA {
 
 // Blocks: input part of n, r, z, the auxiliary pre-activation where the gate has one, hidden part of n.
-template <class Real, class Gate> struct Gru {
+template <class Real, class Gate> struct Gru : OneStage<Real> {
   static constexpr bool direct = true;
   static constexpr int hidden = Gate::preactivations == 2 ? 4 : 3;
   static void forward(const ForwardPanel<Real>& panel, const CellParameters<Real>& parameters) {

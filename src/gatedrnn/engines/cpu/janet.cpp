@@ -5,7 +5,7 @@ namespace gatedrnn {
 namespace GATEDRNN_ISA {
 
 // Blocks f, g and the auxiliary pre-activation of the gate where it has one.
-template <class Real, class Gate> struct Janet {
+template <class Real, class Gate> struct Janet : OneStage<Real> {
   static constexpr bool direct = true;
   static void forward(const ForwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
     ForgetForward<Real, Gate> gate(panel.a[0], panel.a[2], panel.size, panel.scratch, parameters);

@@ -10,7 +10,7 @@ import torch
 
 from gatedrnn import cells, gates
 from gatedrnn.engines.cpu import library
-from gatedrnn.engines.cpu.lowered import LOWERED
+from gatedrnn.engines.cpu.lowered import LOWERED, NRU
 from gatedrnn.gates.program import Program, ProgramGate
 
 # A subclass may change the maths, so only the classes themselves have a name.
@@ -22,6 +22,8 @@ _CELLS: dict[type[cells.Cell], Callable[[cells.Cell], str]] = {
     cells.UGRNN: lambda cell: "ugrnn",
     cells.MinimalRNN: lambda cell: "minimal_rnn",
     cells.FastGRNN: lambda cell: "fastgrnn",
+    cells.MGU: lambda cell: "mgu",
+    cells.NRU: lambda cell: "nru",
 }
 
 Shape = tuple[int, ...]
@@ -40,6 +42,8 @@ class Kernel:
     beta: float = 0.0
     #: Of a gate of one's own.
     program: str = ""
+    #: Of the NRU: memory_size, heads and whether there is a ReLU.
+    memory: tuple[int, ...] = ()
 
     def __str__(self) -> str:
         """Numbers in hexadecimal, so that nothing is lost."""
@@ -50,7 +54,18 @@ class Kernel:
             words.append(f"beta={self.beta.hex()}")
         if self.program:
             words.append(f"program={self.program}")
+        if self.memory:
+            words.append(f"memory={','.join(map(str, self.memory))}")
         return " ".join(words)
+
+    @property
+    def late(self) -> int:
+        """Pre-activations of the NRU's heads."""
+        return self._nru().late() if self.memory else 0
+
+    def _nru(self) -> NRU:
+        memory_size, heads, relu = self.memory
+        return NRU(memory_size, heads, bool(relu))
 
     @property
     def states(self) -> int:
@@ -66,8 +81,10 @@ class Kernel:
             return cells.LSTM(tied=self.cell == "lstm_tied", proj_size=proj_size)
         if self.cell == "janet":
             return cells.JANET(beta=self.beta)
+        if self.cell == "nru":
+            return self._nru()
         kind = cells.CELLS[self.cell]
-        return LOWERED[kind].cell if kind in LOWERED else kind()
+        return LOWERED[kind].cell() if kind in LOWERED else kind()
 
     def made_gate(self) -> gates.Gate:
         if self.gate == "program":
@@ -86,6 +103,8 @@ def kernel_of(cell: cells.Cell, gate: gates.Gate, weights: tuple[str, ...], dtyp
     if type(cell) not in _CELLS:
         return f"it has no kernel for the cell {cell!r}"
     name, beta = _CELLS[type(cell)](cell), float(getattr(cell, "beta", 0.0))
+    if isinstance(cell, cells.NRU):
+        return Kernel(name, "sigmoid", weights, memory=(cell.memory_size, cell.heads, int(cell.relu)))
     if type(gate) in _GATES:
         return Kernel(name, _GATES[type(gate)], weights, tuple(getattr(gate, "coefficients", ())), beta)
     program = gates.program_of(gate, dtype)
@@ -106,9 +125,16 @@ def parse(text: str) -> Kernel:
             tuple(float.fromhex(c) for c in words.pop("coefficients", "").split(",") if c),
             float.fromhex(words.pop("beta", "0")),
             words.pop("program", ""),
+            tuple(int(n) for n in words.pop("memory", "").split(",") if n),
         )
         if kernel.program:
             Program.parse(kernel.program)
+        if kernel.cell == "nru":
+            kernel._nru()
+            if kernel.gate != "sigmoid":
+                raise ValueError("the cell 'nru' has no gate; gate=sigmoid stands in its place")
+        elif kernel.memory:
+            raise ValueError(f"the cell {kernel.cell!r} has no memory={','.join(map(str, kernel.memory))}")
     except (KeyError, ValueError) as error:
         raise ValueError(f"{text!r} does not describe a kernel: {error}") from error
     facts = library.FACTS
@@ -133,5 +159,6 @@ def parse(text: str) -> Kernel:
 @lru_cache(maxsize=1024)
 def _shapes(kernel: Kernel, inputs: int, hidden: int, recurrent: int) -> tuple[Shape, ...]:
     projection = recurrent if "weight_hr" in kernel.weights else 0
-    shapes = kernel.made_cell(projection).parameter_shapes(inputs, hidden, bias=True, aux=kernel.aux)
+    h = recurrent if kernel.memory else hidden
+    shapes = kernel.made_cell(projection).parameter_shapes(inputs, h, bias=True, aux=kernel.aux)
     return tuple(shapes[name] for name in kernel.weights)

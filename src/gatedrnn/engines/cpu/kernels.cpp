@@ -1,5 +1,6 @@
 // The table of kernels of one instruction set. This file and the cells are compiled once for each.
 #include "backward.h"
+#include "nru.h"
 #include "pack.h"
 #include "step.h"
 
@@ -81,23 +82,29 @@ void program(int64_t dtype, const GateProgram& program, int64_t n, const void* z
 
 int64_t panel_width(int64_t dtype) { return dtype == GATEDRNN_FLOAT32 ? Tile<float>::width : Tile<double>::width; }
 
-// A phase of a call for the dtype of its scan.
-#define GATEDRNN_PHASE(name, function, backward)                                            \
-  void name(const Call& call, int64_t thread) {                                             \
-    if (call.scan->dtype == GATEDRNN_FLOAT32)                                               \
-      function<float>(Task<float>(call, backward), thread);                                 \
+// A phase of a call for the cell and the dtype of its scan.
+#define GATEDRNN_PHASE(name, function, of_nru, backward)                                    \
+  template <class Real> void name##_of(const Call& call, int64_t thread) {                  \
+    if (call.scan->cell == GATEDRNN_NRU)                                                    \
+      of_nru<Real>(NruTask<Real>(call, backward), thread);                                  \
     else                                                                                    \
-      function<double>(Task<double>(call, backward), thread);                               \
+      function<Real>(Task<Real>(call, backward), thread);                                   \
+  }                                                                                         \
+  void name(const Call& call, int64_t thread) {                                             \
+    (call.scan->dtype == GATEDRNN_FLOAT32 ? name##_of<float> : name##_of<double>)(call, thread); \
   }
-GATEDRNN_PHASE(pack_forward, pack_for_forward, false)
-GATEDRNN_PHASE(pack_backward, pack_for_backward, true)
-GATEDRNN_PHASE(forward, forward_thread, false)
-GATEDRNN_PHASE(backward, backward_thread, true)
-GATEDRNN_PHASE(reduce_gradients, reduce_thread, true)
+GATEDRNN_PHASE(pack_forward, pack_for_forward, pack_nru, false)
+GATEDRNN_PHASE(pack_backward, pack_for_backward, pack_nru, true)
+GATEDRNN_PHASE(forward, forward_thread, nru_forward_thread, false)
+GATEDRNN_PHASE(backward, backward_thread, nru_backward_thread, true)
+GATEDRNN_PHASE(reduce_gradients, reduce_thread, nru_reduce_thread, true)
 #undef GATEDRNN_PHASE
 
+template <class Real> int64_t bytes_of(const Call& call, bool backward) {
+  return call.scan->cell == GATEDRNN_NRU ? NruTask<Real>(call, backward).total_bytes : Task<Real>(call, backward).total_bytes;
+}
 int64_t bytes(const Call& call, bool backward) {
-  return call.scan->dtype == GATEDRNN_FLOAT32 ? Task<float>(call, backward).total_bytes : Task<double>(call, backward).total_bytes;
+  return call.scan->dtype == GATEDRNN_FLOAT32 ? bytes_of<float>(call, backward) : bytes_of<double>(call, backward);
 }
 // A phase of a call of one step.
 #define GATEDRNN_PHASE(name, function, backward)                                            \

@@ -18,7 +18,7 @@ import torch
 from gatedrnn.engines.cpu.elf import check_whole
 
 #: The version of abi.h that Scan mirrors.
-ABI = 3
+ABI = 4
 #: Places for weights in the structure.
 _WEIGHTS = 9
 
@@ -28,7 +28,8 @@ class Scan(ctypes.Structure):
 
     _fields_ = (
         [(name, c_int64) for name in ("dtype", "cell", "gate", "steps", "batch", "inputs", "hidden", "recurrent")]  # type: ignore[assignment]
-        + [(name, c_int64) for name in ("reverse", "threads", "segment", "kept_size", "coefficient_count")]
+        + [(name, c_int64) for name in ("reverse", "threads", "segment", "kept_size", "heads", "relu")]
+        + [("coefficient_count", c_int64)]
         + [("coefficients", c_void_p), ("odds", c_double), ("program", c_char_p)]
         + [("input_strides", c_int64 * 3), ("grad_output_strides", c_int64 * 2), ("grad_cells_strides", c_int64 * 2)]
         + [("lengths", c_void_p), ("starts", c_void_p), ("input", c_void_p)]
@@ -46,7 +47,7 @@ class CellFacts(NamedTuple):
     rows: tuple[str, ...]
     #: h, or h and c.
     states: int
-    #: Pre-activations of a step, the auxiliary one not counted.
+    #: Pre-activations of a step, the auxiliary one not counted; none if they are not all of the size of h.
     blocks: int
 
 
@@ -125,7 +126,7 @@ def _declare(library: ctypes.CDLL) -> None:
         ("isa", c_char_p, ()),
         ("select_isa", c_int, (c_char_p,)),
         ("panel_width", c_int64, (c_int64,)),
-        ("kept_row", c_int64, (c_int64,) * 5),
+        ("kept_row", c_int64, (c_int64,) * 6),
         ("borrow_threads", None, (c_void_p,) * 3),
         ("take", c_void_p, (c_int64,)),
         ("give", None, (c_void_p,)),
@@ -191,12 +192,14 @@ def panel_width(dtype: str) -> int:
     return int(load().gatedrnn_panel_width(FACTS.dtypes.index(dtype)))
 
 
-def kept_row(dtype: str, cell: str, gate: str, hidden: int, recompute: bool) -> int:
-    """Elements kept for one row of the batch and one step (recompute: one checkpoint).
+def kept_row(dtype: str, cell: str, gate: str, hidden: int, recompute: bool, late: int = 0) -> int:
+    """Elements kept for one row of the batch and one step (recompute: one checkpoint). ``late``: see Kernel.
 
     As the library's gatedrnn_kept_row, in arithmetic that torch.compile can trace with a symbolic size.
     """
     facts = FACTS.cells[cell]
+    if not facts.blocks:
+        return hidden if recompute else hidden + late
     blocks, memory = facts.blocks + FACTS.gates[gate] - 1, facts.states - 1
     width = panel_width(dtype)
     return (hidden + width - 1) // width * width * (memory if recompute else blocks + memory)

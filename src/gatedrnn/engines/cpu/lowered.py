@@ -2,6 +2,7 @@
 
 The MinimalRNN's candidate depends on the input alone, so torch computes it for all steps and the kernel takes it as its
 input. FastGRNN's two pre-activations differ in their biases, and its scalars enter as biases of blocks of their own.
+The weights of the NRU's heads become one.
 """
 
 from __future__ import annotations
@@ -83,6 +84,35 @@ class FastGRNN(_Lowered, cells.FastGRNN):
         return dict(zip((*self.blocks, AUX), (a + b for a, b in zip(x, rows, strict=True)), strict=False))
 
 
+@dataclass(frozen=True)
+class NRU(cells.NRU):
+    """weight_ih: W_h. weight_hh: W_a, W_b, W_va and W_vb. The biases likewise."""
+
+    def late(self) -> int:
+        """Rows of weight_hh."""
+        return sum(self._rows())
+
+    def _rows(self) -> tuple[int, ...]:
+        return self.heads, self.heads, 2 * self._factor(), 2 * self._factor()
+
+    def parameter_shapes(self, input_size: int, hidden_size: int, bias: bool, aux: bool) -> dict[str, tuple[int, ...]]:
+        u = hidden_size + self.memory_size
+        shapes: dict[str, tuple[int, ...]] = {"weight_ih": (hidden_size, input_size + u), "weight_hh": (self.late(), u)}
+        return {**shapes, "bias_ih": (hidden_size,), "bias_hh": (self.late(),)} if bias else shapes
+
+    def prepare(self, weights: Weights) -> Weights:
+        own = {"W_h": weights["weight_ih"], **self._split("W", weights["weight_hh"])}
+        if "bias_ih" in weights:
+            own |= {"b_h": weights["bias_ih"], **self._split("b", weights["bias_hh"])}
+        return super().prepare(own)
+
+    def _split(self, kind: str, rows: Tensor) -> dict[str, Tensor]:
+        return {f"{kind}_{letter}": part for letter, part in zip(_HEADS, rows.split(self._rows()), strict=True)}
+
+
+_HEADS = ("a", "b", "va", "vb")
+
+
 def _minimal_rnn(cell: cells.Cell, weights: Mapping[str, Tensor], x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
     assert isinstance(cell, cells.MinimalRNN)
     U, V = weights["U"], weights["V"]
@@ -107,6 +137,13 @@ def _fastgrnn(cell: cells.Cell, weights: Mapping[str, Tensor], x: Tensor) -> tup
     return x, lowered | _aux(weights, "W", "U", "b_z")
 
 
+def _nru(cell: cells.Cell, weights: Mapping[str, Tensor], x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    lowered = {"weight_ih": weights["W_h"], "weight_hh": torch.cat([weights[f"W_{letter}"] for letter in _HEADS])}
+    if "b_h" in weights:
+        lowered |= {"bias_ih": weights["b_h"], "bias_hh": torch.cat([weights[f"b_{letter}"] for letter in _HEADS])}
+    return x, lowered
+
+
 def _aux(weights: Mapping[str, Tensor], *names: str) -> dict[str, Tensor]:
     """The auxiliary gate's weights on input and state and its bias, if there are any."""
     given = [weights.get(f"{name}_{AUX}") for name in names]
@@ -120,12 +157,13 @@ def _aux(weights: Mapping[str, Tensor], *names: str) -> dict[str, Tensor]:
 class Lowering(NamedTuple):
     """The cell that the kernel computes, and the input and the weights it takes."""
 
-    cell: cells.Cell
+    cell: type[cells.Cell]
     #: (cell, weights, input) -> input and weights of the kernel.
     arguments: Callable[[cells.Cell, Mapping[str, Tensor], Tensor], tuple[Tensor, dict[str, Tensor]]]
 
 
 LOWERED: dict[type[cells.Cell], Lowering] = {
-    cells.MinimalRNN: Lowering(MinimalRNN(), _minimal_rnn),
-    cells.FastGRNN: Lowering(FastGRNN(), _fastgrnn),
+    cells.MinimalRNN: Lowering(MinimalRNN, _minimal_rnn),
+    cells.FastGRNN: Lowering(FastGRNN, _fastgrnn),
+    cells.NRU: Lowering(NRU, _nru),
 }

@@ -22,7 +22,7 @@ template <class Real> GATEDRNN_INLINE void output_backward(const BackwardPanel<R
 }
 
 // Blocks i, f, g, o and the auxiliary pre-activation of the gate where it has one.
-template <class Real, class Gate> struct Untied {
+template <class Real, class Gate> struct Untied : OneStage<Real> {
   static constexpr bool direct = false;
   static void forward(const ForwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
     logistic_pass<Real>(panel.a[0], panel.size);
@@ -54,7 +54,7 @@ template <class Real, class Gate> struct Untied {
 };
 
 // Blocks f, g, o and the auxiliary pre-activation.
-template <class Real, class Gate> struct Tied {
+template <class Real, class Gate> struct Tied : OneStage<Real> {
   static constexpr bool direct = false;
   static void forward(const ForwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
     ForgetForward<Real, Gate> gate(panel.a[0], panel.a[3], panel.size, panel.scratch, parameters);

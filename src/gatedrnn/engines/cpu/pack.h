@@ -5,26 +5,38 @@
 namespace gatedrnn {
 namespace GATEDRNN_ISA {
 
-// Panel with rows k < depth: panel[k][lane] = weight[(row + lane) * columns + k], 0 beyond the matrix.
+// Panel with rows k < depth: panel[k][lane] = weight[(row + lane) * stride + k], 0 beyond the matrix.
+template <class Real>
+void pack_transposed(Real* panel, const Real* weight, int64_t row, int64_t rows, int64_t columns, int64_t depth, int64_t stride) {
+  constexpr int64_t width = Tile<Real>::width, some = 16;  // columns at a time, so that the panel is written in order
+  const int64_t lanes = smaller(width, rows - row);
+  for (int64_t begin = 0; begin < depth; begin += some) {
+    const int64_t end = smaller(begin + some, depth), inside = smaller(end, columns);
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      const Real* from = weight + (row + lane) * stride;
+      for (int64_t k = begin; k < inside; ++k) panel[k * width + lane] = from[k];
+      for (int64_t k = larger(begin, inside); k < end; ++k) panel[k * width + lane] = 0;
+    }
+    for (int64_t k = begin; k < end; ++k)
+      for (int64_t lane = larger(lanes, 0); lane < width; ++lane) panel[k * width + lane] = 0;
+  }
+}
 template <class Real>
 void pack_transposed(Real* panel, const Real* weight, int64_t row, int64_t rows, int64_t columns, int64_t depth) {
-  constexpr int64_t width = Tile<Real>::width;
-  constexpr int64_t some = 16;  // columns at a time: what is written stays in the first cache until its lines are full
-  const int64_t lanes = smaller(width, rows - row);
-  if (lanes < width || columns < depth) clear(panel, depth * width);
-  for (int64_t begin = 0; begin < columns; begin += some)
-    for (int64_t lane = 0; lane < lanes; ++lane)
-      for (int64_t k = begin; k < smaller(begin + some, columns); ++k) panel[k * width + lane] = weight[(row + lane) * columns + k];
+  pack_transposed(panel, weight, row, rows, columns, depth, columns);
 }
 
-// Panel with rows k < depth: panel[k][lane] = weight[k * columns + column + lane], 0 beyond the matrix.
+// Panel with rows k < depth: panel[k][lane] = weight[k * stride + column + lane], 0 beyond the matrix.
+template <class Real>
+void pack_plain(Real* panel, const Real* weight, int64_t rows, int64_t column, int64_t columns, int64_t depth, int64_t stride) {
+  constexpr int64_t width = Tile<Real>::width;
+  const int64_t count = smaller(width, columns - column), inside = smaller(rows, depth);
+  for (int64_t k = 0; k < inside; ++k) row_to_panels(panel + k * width, 0, weight + k * stride + column, count);
+  clear(panel + inside * width, (depth - inside) * width);
+}
 template <class Real>
 void pack_plain(Real* panel, const Real* weight, int64_t rows, int64_t column, int64_t columns, int64_t depth) {
-  constexpr int64_t width = Tile<Real>::width;
-  int64_t count = smaller(width, columns - column);
-  for (int64_t k = 0; k < depth; ++k)
-    for (int64_t lane = 0; lane < width; ++lane)
-      panel[k * width + lane] = k < rows && lane < count ? weight[k * columns + column + lane] : Real(0);
+  pack_plain(panel, weight, rows, column, columns, depth, columns);
 }
 
 template <class Real> const Real* input_weight(const Task<Real>& task, int block) {

@@ -17,7 +17,8 @@ struct BlockSource {
 struct CellLayout {
   int blocks;
   BlockSource source[most_blocks];
-  int hidden_begin;  // blocks [hidden_begin, blocks) read h
+  int hidden_begin;  // blocks [hidden_begin, blocks) read h, from late_begin on what the cell makes of it
+  int late_begin;
   int input_begin, input_end;  // blocks [input_begin, input_end) read the input
   bool memory;       // a state c beside h
 };
@@ -54,7 +55,7 @@ struct Plan {
   int64_t slices, threads;
   const Slice* slice;
   int64_t most_rows;  // of a slice
-  // With fewer rows than threads, the threads of a slice share its hidden units: a team, which meets after each step.
+  // With few rows or large weights, the threads of a slice share its hidden units: a team, which meets after each step.
   // Thread t is a member of the team t / team. Without teams, 1.
   int64_t team;
   void (*meet)(const Plan&, int64_t team);  // returns when all members have called it

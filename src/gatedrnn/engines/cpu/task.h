@@ -31,10 +31,39 @@ constexpr int64_t few_inputs = 32;
 constexpr int64_t few_input_gradients = 4;
 constexpr int64_t input_depth = 16;  // the input's panel depth where it is projected ahead
 
-template <class Real> struct Task {
+// The arrays of a scan, typed, and where a row of a slice stands in them.
+template <class Real> struct Arrays {
   static constexpr int width = Tile<Real>::width;
   const GatedrnnScan& scan;
   const Plan& plan;
+
+  explicit Arrays(const Call& call) : scan(*call.scan), plan(*call.plan) {}
+  const Real* typed(const void* p) const { return static_cast<const Real*>(p); }
+  Real* typed(void* p) const { return static_cast<Real*>(p); }
+  const Real* weight(GatedrnnWeight place) const { return typed(scan.weights[place]); }
+  int64_t time(const Slice& slice, int64_t row, int64_t step) const {
+    return scan.reverse ? slice.length[row] - 1 - step : step;
+  }
+  // Where a row of the slice at a step stands among all rows of an array, contiguous or with strides.
+  int64_t place(const Slice& slice, int64_t row, int64_t step) const {
+    const int64_t t = time(slice, row, step);
+    return (scan.starts ? scan.starts[t] : t * scan.batch) + slice.row[row];
+  }
+  int64_t place(const Slice& slice, int64_t row, int64_t step, const int64_t* strides) const {
+    const int64_t t = time(slice, row, step);
+    return scan.starts ? (scan.starts[t] + slice.row[row]) * strides[1] : t * strides[0] + slice.row[row] * strides[1];
+  }
+  // h of a row before a step: the one given, or the output of the step before.
+  const Real* h_before(const Slice& slice, int64_t row, int64_t step) const {
+    return step == 0 ? typed(scan.state[0]) + slice.row[row] * scan.recurrent
+                     : typed(scan.output) + place(slice, row, step - 1) * scan.recurrent;
+  }
+};
+
+template <class Real> struct Task : Arrays<Real> {
+  using Arrays<Real>::width;
+  using Arrays<Real>::scan;
+  using Arrays<Real>::plan;
   const CellLayout& layout;
   int64_t hidden_panels, recurrent_panels, input_panels;  // input_panels: of the gradient, without the bias column
   bool projected, fused;                                  // fused: few inputs
@@ -59,6 +88,7 @@ template <class Real> struct Task {
 
   int64_t right_rows() const { return (fused ? scan.inputs : 0) + recurrent_panels * width; }
   int64_t hidden_blocks() const { return layout.blocks - layout.hidden_begin; }
+  bool late() const { return layout.late_begin < layout.blocks; }
   int64_t input_blocks() const { return layout.input_end - layout.input_begin; }
   int64_t region_row() const { return layout.blocks * hidden_panels * width; }
   // More than the last cache holds of what is kept, and in a place where whole vectors can be written.
@@ -68,29 +98,27 @@ template <class Real> struct Task {
            reinterpret_cast<uintptr_t>(scan.kept) % GATEDRNN_VECTOR_BYTES == 0;
   }
   int64_t kept_row() const { return kept_blocks * hidden_panels * width; }
-  const Real* typed(const void* p) const { return static_cast<const Real*>(p); }
-  Real* typed(void* p) const { return static_cast<Real*>(p); }
-  const Real* weight(GatedrnnWeight place) const { return typed(scan.weights[place]); }
-  int64_t time(const Slice& slice, int64_t row, int64_t step) const {
-    return scan.reverse ? slice.length[row] - 1 - step : step;
-  }
-  // Where a row of the slice at a step stands among all rows of an array, contiguous or with strides.
-  int64_t place(const Slice& slice, int64_t row, int64_t step) const {
-    const int64_t t = time(slice, row, step);
-    return (scan.starts ? scan.starts[t] : t * scan.batch) + slice.row[row];
-  }
-  int64_t place(const Slice& slice, int64_t row, int64_t step, const int64_t* strides) const {
-    const int64_t t = time(slice, row, step);
-    return scan.starts ? (scan.starts[t] + slice.row[row]) * strides[1] : t * strides[0] + slice.row[row] * strides[1];
-  }
 };
 
 // One thread's workspace.
 template <class Real> struct Space {
-  Real *input, *h[2], *c, *hidden, *region, *projection, *scratch;
+  Real *input, *h[2], *c, *gated, *between, *hidden, *region, *projection, *scratch;
   // Backward only.
-  Real *left_h, *left_x, *da, *dh, *dc, *dm, *block_h, *block_dh, *dx, *total_h, *total_x, *total_projection, *segment;
+  Real *left_h, *left_x, *left_gated, *da, *dh, *dc, *dm, *dgated, *partial, *block_h, *block_dh, *dx, *total_h, *total_x, *total_projection,
+      *segment;
   int64_t bytes;
+
+  // The workspace of a thread of the call. A team has one copy, the first member's, of what its members make together.
+  static Space of_thread(const Task<Real>& task, bool backward, int64_t thread) {
+    const int64_t first = thread - thread % task.plan.team;
+    Space own(task, backward, task.thread_space + thread * task.thread_bytes);
+    const Space shared(task, backward, task.thread_space + first * task.thread_bytes);
+    Real* Space::*const parts[] = {&Space::c,  &Space::gated,   &Space::left_h,  &Space::left_x, &Space::left_gated,
+                                   &Space::da, &Space::total_h, &Space::total_x, &Space::segment};
+    for (Real* Space::*part : parts) own.*part = shared.*part;
+    for (int i = 0; i < 2; ++i) own.h[i] = shared.h[i];
+    return own;
+  }
 
   Space(const Task<Real>& task, bool backward, char* base) {
     constexpr int64_t width = Task<Real>::width;
@@ -101,20 +129,27 @@ template <class Real> struct Space {
     input = arena.take<Real>(block * task.input_row);
     for (Real*& state : h) state = arena.take<Real>(rows * R);
     c = arena.take<Real>(task.layout.memory ? rows * H : 0);
+    gated = arena.take<Real>(task.late() ? rows * H : 0);
+    between = arena.take<Real>(task.late() ? rows * H : 0);
     hidden = arena.take<Real>(task.projected ? rows * H : 0);
-    // Room for one panel of pre-activations, or for a block of steps if projected ahead.
+    // Room for one panel of pre-activations, for all of them if some are late, or for a block of steps if projected ahead.
     const bool forward = !backward || scan.segment;
-    region = arena.take<Real>(!forward ? 0 : task.fused ? rows * task.layout.blocks * width : block * task.region_row());
+    const int64_t some = rows * task.layout.blocks * (task.late() ? H : width);
+    region = arena.take<Real>(!forward ? 0 : task.fused ? some : block * task.region_row());
     projection = arena.take<Real>(task.fused ? 0 : block * width);
     scratch = arena.take<Real>(program_scratch<Real>(task.plan.program, rows * width));
+    left_h = left_x = left_gated = da = total_h = total_x = segment = nullptr;
     if (backward) {
       int64_t blocks = task.layout.blocks;
       left_h = arena.take<Real>(block * R);
+      left_gated = arena.take<Real>(task.late() ? block * H : 0);
       left_x = arena.take<Real>(block * divide_up(scan.inputs + 1, width) * width);
       da = arena.take<Real>(block * blocks * H);
       dh = arena.take<Real>(rows * R);
       dc = arena.take<Real>(task.layout.memory ? rows * H : 0);
       dm = arena.take<Real>(task.projected ? rows * H : 0);
+      dgated = arena.take<Real>(task.late() ? rows * H : 0);
+      partial = arena.take<Real>(task.late() ? rows * H : 0);
       block_h = arena.take<Real>(task.projected ? block * H : 0);
       block_dh = arena.take<Real>(task.projected ? block * R : 0);
       dx = arena.take<Real>(scan.grad_input ? block * width : 0);
@@ -128,7 +163,7 @@ template <class Real> struct Space {
 };
 
 template <class Real>
-Task<Real>::Task(const Call& call, bool backward) : scan(*call.scan), plan(*call.plan), layout(call.plan->layout) {
+Task<Real>::Task(const Call& call, bool backward) : Arrays<Real>(call), layout(call.plan->layout) {
   hidden_panels = divide_up(scan.hidden, width);
   recurrent_panels = divide_up(scan.recurrent, width);
   input_panels = divide_up(scan.inputs, width);

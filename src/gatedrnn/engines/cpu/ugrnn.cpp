@@ -28,7 +28,7 @@ GATEDRNN_INLINE void towards_backward(const BackwardPanel<Real>& panel, const Ce
 }
 
 // Blocks f, g and the auxiliary pre-activation of the gate where it has one.
-template <class Real, class Gate> struct Ugrnn {
+template <class Real, class Gate> struct Ugrnn : OneStage<Real> {
   static constexpr bool direct = true;
   static void forward(const ForwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
     const ForgetForward<Real, Gate> gate(panel.a[0], panel.a[2], panel.size, panel.scratch, parameters);
@@ -46,7 +46,7 @@ template <class Real, class Gate> struct Ugrnn {
 };
 
 // Blocks z, f and the auxiliary pre-activation. z is the input itself, by a product with the unit matrix.
-template <class Real, class Gate> struct Minimal {
+template <class Real, class Gate> struct Minimal : OneStage<Real> {
   static constexpr bool direct = true;
   static void forward(const ForwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
     const ForgetForward<Real, Gate> gate(panel.a[1], panel.a[2], panel.size, panel.scratch, parameters);
