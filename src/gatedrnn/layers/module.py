@@ -72,6 +72,11 @@ class RecurrentModule(nn.Module):
             made = None if shape is None else nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
             self.register_parameter(name, made)
 
+    def _weight(self, name: str) -> Tensor:
+        """A parameter, or what stands in its place: looked up anew, since parametrisations count."""
+        own = self._parameters.get(name)  # as getattr does in the end, sooner
+        return getattr(self, name) if own is None else own
+
     def _told(self) -> dict[str, str]:
         """What a state_dict says about this module."""
         return {name: repr(getattr(self, name)) for name in _TOLD if hasattr(self, name)}
