@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import warnings
 from functools import lru_cache
+from typing import Any
 
 import torch
 
+from gatedrnn.engines import repeats
 from gatedrnn.engines.cpu.engine import CPUEngine
 from gatedrnn.engines.graph import GraphEngine
-from gatedrnn.engines.interface import Collect, Engine, Scan, ScanResult
+from gatedrnn.engines.interface import Collect, Engine, Repeat, Scan, ScanResult
 from gatedrnn.engines.reference import ReferenceEngine
+from gatedrnn.engines.repeats import kind_of
 from gatedrnn.gates import GATES, Gate, program_of
 
 #: The engines by name, the preferred ones first.
@@ -48,6 +51,22 @@ def resolve(name: str, scan: Scan) -> Engine:
     raise RuntimeError("no engine can run this")  # the reference engine can
 
 
+def recall(name: str, kind: tuple[Any, ...]) -> Repeat | None:
+    """What ran a call of this kind before, if the engine has a short way for such calls."""
+    return repeats.recall(_preferred(name), kind)
+
+
+def remember(name: str, kind: tuple[Any, ...], scan: Scan) -> None:
+    """The scan was served; the next call of its kind may take the short way."""
+    engine = _preferred(name)
+    if engine.refuses(scan) is None and (repeat := engine.repeat(scan)) is not None:
+        repeats.remember(engine, kind, repeat)
+
+
+def _preferred(name: str) -> Engine:
+    return next(iter(ENGINES.values())) if name == "auto" else ENGINES[name]
+
+
 _BUILT_IN = frozenset(GATES.values())
 
 
@@ -79,4 +98,16 @@ def explain(name: str, scan: Scan) -> str:
     return "\n".join(lines)
 
 
-__all__ = ["ENGINES", "Collect", "Engine", "Scan", "ScanResult", "check_name", "explain", "resolve"]
+__all__ = [
+    "ENGINES",
+    "Collect",
+    "Engine",
+    "Scan",
+    "ScanResult",
+    "check_name",
+    "explain",
+    "kind_of",
+    "recall",
+    "remember",
+    "resolve",
+]

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, Literal, NamedTuple
 
 from torch import Tensor
+from torch.nn import Parameter
 
 from gatedrnn.cells import Cell, State, Weights
+from gatedrnn.engines.operator import all_plain
 from gatedrnn.gates import Gate
+
+#: (input, state, weights) -> output, None for a single step of time without a dimension of it, and the final states.
+Repeat = Callable[[Tensor, Sequence[Tensor], Iterable[Tensor]], tuple[Tensor | None, tuple[Tensor, ...]]]
 
 #: What a scan keeps beside its output: nothing, the states of all steps, or these and the values of the gates.
 Collect = Literal[False, True, "gates"]
@@ -37,6 +44,18 @@ class Scan:
     #: (T,) on the CPU: the input is packed as torch's PackedSequence, the first batch_sizes[t] rows of step t after
     #: those of step t−1, rows sorted by length, the longest first. None: the input is padded.
     batch_sizes: Tensor | None = None
+
+    @cached_property
+    def tensors(self) -> tuple[Tensor, ...]:
+        """Input, state and weights."""
+        return self.input, *self.state, *self.weights.values()
+
+    @cached_property
+    def plain(self) -> bool:
+        """Whether the memory of all tensors holds their values, on the CPU, and none is of a subclass. Looked at once:
+        it takes a noticeable part of a single step."""
+        tensors = self.tensors if self.lengths is None else (*self.tensors, self.lengths)
+        return all(type(t) is Tensor or type(t) is Parameter for t in tensors) and all_plain(tensors)
 
 
 class ScanResult(NamedTuple):
@@ -71,3 +90,8 @@ class Engine(ABC):
 
     @abstractmethod
     def run(self, scan: Scan) -> ScanResult: ...
+
+    def repeat(self, scan: Scan) -> Repeat | None:
+        """What runs scans without gradients whose tensors are of the same kind as in this one, without looking at them
+        again: dtype, shapes, plain, on the CPU. None where there is no short way."""
+        return None

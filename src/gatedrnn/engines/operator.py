@@ -12,7 +12,7 @@ The second derivative is the first one once more, by autograd through the refere
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import torch
@@ -34,11 +34,22 @@ class Options(NamedTuple):
     collect: bool
 
 
-class Forward(Protocol):
-    """output, the final states, the memory of every step, what the backward needs, and the number of threads.
+class Results(NamedTuple):
+    """What a scan computes."""
 
-    All is there, empty where there is nothing to hold.
-    """
+    output: Tensor
+    #: The final states.
+    finals: list[Tensor]
+    #: Of every step; None unless it was asked for.
+    memory: Tensor | None
+    #: What the backward needs; None if nothing was to be kept.
+    kept: Tensor | None
+    #: The number of threads that the layout of ``kept`` belongs to.
+    threads: int
+
+
+class Forward(Protocol):
+    """The scan."""
 
     def __call__(
         self,
@@ -47,23 +58,20 @@ class Forward(Protocol):
         weights: Sequence[Tensor],
         lengths: Tensor | None,
         batch_sizes: Tensor | None,
-        kernel: str,
-        reverse: bool,
-        keep: bool,
-        recompute: bool,
-        collect: bool,
-    ) -> list[Tensor]: ...
+        options: Options,
+    ) -> Results: ...
 
 
 class Backward(Protocol):
     """The gradients of input (empty unless input_gradient), state and weights.
 
-    gradients are those of output, the final states and the memory of every step, empty where there is none.
+    gradients are those of output, the final states and, where the cell has one, the memory of every step; None where
+    there is none.
     """
 
     def __call__(
         self,
-        gradients: Sequence[Tensor],
+        gradients: Sequence[Tensor | None],
         input: Tensor,
         state: Sequence[Tensor],
         weights: Sequence[Tensor],
@@ -71,7 +79,7 @@ class Backward(Protocol):
         batch_sizes: Tensor | None,
         output: Tensor,
         kept: Tensor,
-        threads: Tensor,
+        threads: int,
         kernel: str,
         reverse: bool,
         recompute: bool,
@@ -92,14 +100,14 @@ class Operator:
         name: str,
         forward: Forward,
         backward: Backward,
-        results: Callable[..., list[Tensor]],
+        results: Forward,
         gradients: Callable[..., list[Tensor]],
         reference: Reference,
     ) -> None:
         self.forward, self.backward, self.reference = forward, backward, reference
-        self.scan = torch.library.custom_op(f"gatedrnn::{name}", forward, mutates_args=())
-        self.scan_backward = torch.library.custom_op(f"gatedrnn::{name}_backward", backward, mutates_args=())
-        self.scan.register_fake(_on_one_device(results))
+        self.scan = torch.library.custom_op(f"gatedrnn::{name}", _listing(forward), mutates_args=())
+        self.scan_backward = torch.library.custom_op(f"gatedrnn::{name}_backward", _listed(backward), mutates_args=())
+        self.scan.register_fake(_on_one_device(_listing(results)))
         self.scan_backward.register_fake(_on_one_device(gradients))
         self._batched = torch.library.Library("gatedrnn", "IMPL")
         self._batched.impl(f"{name}_backward", _one_by_one(self.scan_backward), "Batched")
@@ -114,12 +122,20 @@ class Operator:
         lengths: Tensor | None,
         batch_sizes: Tensor | None,
         options: Options,
-    ) -> Sequence[Tensor]:
-        """The scan without the operator: for plain tensors, where nobody looks on."""
+        alone: bool,
+    ) -> tuple[Tensor, Sequence[Tensor], Tensor | None]:
+        """Output, the final states and the memory of every step, if asked for.
+
+        ``alone``: the tensors are plain and nobody looks on, so that the operator can be left out.
+        """
+        if not alone:
+            results = self.scan(input, state, weights, lengths, batch_sizes, *options)
+            return results[0], results[1 : 1 + len(state)], results[-3] if options.collect else None
         if not options.keep:
-            return self.forward(input, state, weights, lengths, batch_sizes, *options)
-        tensors = (input, *state, *weights)
-        return _Scan.apply(self, options, lengths, batch_sizes, len(state), *tensors)  # type: ignore[no-any-return,no-untyped-call]
+            output, finals, memory, _, _ = self.forward(input, state, weights, lengths, batch_sizes, options)
+            return output, finals, memory
+        found = _Scan.apply(self, options, lengths, batch_sizes, len(state), input, *state, *weights)  # type: ignore[no-untyped-call]
+        return found[0], found[1 : 1 + len(state)], found[-1] if options.collect else None
 
     @staticmethod
     def _save_scan(ctx: Any, inputs: tuple[Any, ...], output: Sequence[Tensor]) -> None:
@@ -138,7 +154,7 @@ class Operator:
         (input,), state, weights, lengths, batch_sizes, others = _restored(ctx)
         options, wanted = ctx.options, ctx.needs_input_grad
         of_input, *rest = self.scan_backward(
-            _given(gradients, input), input, state, weights, _only(lengths), _only(batch_sizes), *others,
+            _given(gradients[:-2], input), input, state, weights, _only(lengths), _only(batch_sizes), *others,
             options.kernel, options.reverse, options.recompute, wanted[0],
         )  # fmt: skip
         of_state, of_weights = rest[: len(state)], rest[len(state) :]
@@ -152,6 +168,7 @@ class Operator:
     @staticmethod
     def _save_backward(ctx: Any, inputs: tuple[Any, ...], output: Sequence[Tensor]) -> None:
         gradients, input, state, weights, lengths, batch_sizes, _, _, _, ctx.kernel, ctx.reverse, _, _ = inputs
+        ctx.kinds = [_kind(tensor) for tensor in (*gradients, input, *state, *weights)]
         _save(ctx, gradients, [input], state, weights, _there(lengths), _there(batch_sizes))
 
     def _second(self, ctx: Any, outer: Sequence[Tensor | None]) -> tuple[Any, ...]:
@@ -186,24 +203,30 @@ class _Scan(Function):
         ctx, operator, options, lengths, batch_sizes, states, input, *tensors
     ) -> tuple[Tensor, ...]:
         state, weights = tensors[:states], tensors[states:]
-        results = operator.forward(input, state, weights, lengths, batch_sizes, *options)
-        ctx.operator, ctx.options = operator, options
-        _save(ctx, [input], state, weights, _there(lengths), _there(batch_sizes), [results[0], *results[-2:]])
-        ctx.mark_non_differentiable(*results[-2:])
-        return tuple(results)
+        found = operator.forward(input, state, weights, lengths, batch_sizes, options)
+        ctx.operator, ctx.options, ctx.threads = operator, options, found.threads
+        _save(ctx, [input], state, weights, _there(lengths), _there(batch_sizes), [found.output, found.kept])
+        return (found.output, *found.finals) if found.memory is None else (found.output, *found.finals, found.memory)
 
     @staticmethod
     def backward(ctx, *gradients):  # type: ignore[no-untyped-def]
-        (input,), state, weights, lengths, batch_sizes, others = _restored(ctx)
-        given, wanted, options = _given(gradients, input), ctx.needs_input_grad[5:], ctx.options
-        saved = (*given, *ctx.saved_tensors)
-        alone = not torch.is_grad_enabled() and not watched() and all(is_plain(t) for t in saved)
-        function = ctx.operator.backward if alone else ctx.operator.scan_backward
+        saved = ctx.saved_tensors
+        (input,), state, weights, lengths, batch_sizes, (output, kept) = _grouped(saved, ctx.sizes)
+        wanted, options = ctx.needs_input_grad[5:], ctx.options
+        if not options.collect:
+            gradients = (*gradients, None)  # of the memory
+        alone = not (torch.is_grad_enabled() or watched())
+        if alone and all_plain(saved) and all_plain(g for g in gradients if g is not None):
+            function, given, threads = ctx.operator.backward, list(gradients), ctx.threads
+        else:
+            function, given, threads = ctx.operator.scan_backward, _given(gradients, input), _number(ctx.threads, input)
         computed = function(
-            given, input, state, weights, _only(lengths), _only(batch_sizes), *others,
+            given, input, state, weights, _only(lengths), _only(batch_sizes), output, kept, threads,
             options.kernel, options.reverse, options.recompute, wanted[0],
         )  # fmt: skip
-        return *(None,) * 5, *(g if need else None for g, need in zip(computed, wanted, strict=True))
+        if not all(wanted):
+            return *(None,) * 5, *(g if need else None for g, need in zip(computed, wanted, strict=True))
+        return None, None, None, None, None, *computed
 
 
 def watched() -> bool:
@@ -218,7 +241,14 @@ def watched() -> bool:
 
 def is_plain(tensor: Tensor) -> bool:
     """Whether the memory of a tensor holds its values: no negative view, zero tensor or wrapper of any kind."""
-    return torch._C._dispatch_keys(tensor).raw_repr() in _PLAIN
+    return _dispatch_keys(tensor).raw_repr() in _PLAIN
+
+
+def all_plain(tensors: Iterable[Tensor]) -> bool:
+    return all(_dispatch_keys(tensor).raw_repr() in _PLAIN for tensor in tensors)
+
+
+_dispatch_keys = torch._C._dispatch_keys
 
 
 def _plain_keys() -> frozenset[int]:
@@ -227,7 +257,7 @@ def _plain_keys() -> frozenset[int]:
     with _disable_current_modes():  # the package may be imported under a mode that makes other tensors
         for inference in (False, True):
             with torch.inference_mode(inference):
-                found.append(torch._C._dispatch_keys(torch.empty(0, device="cpu")).raw_repr())
+                found.append(_dispatch_keys(torch.empty(0, device="cpu")).raw_repr())
     return frozenset(found)
 
 
@@ -235,16 +265,19 @@ _PLAIN = _plain_keys()
 
 
 def _save(ctx: Any, *groups: Sequence[Tensor]) -> None:
-    tensors = [tensor for group in groups for tensor in group]
-    ctx.sizes, ctx.kinds = [len(group) for group in groups], [_kind(tensor) for tensor in tensors]
-    ctx.save_for_backward(*tensors)
+    ctx.sizes = [len(group) for group in groups]
+    ctx.save_for_backward(*(tensor for group in groups for tensor in group))
     ctx.set_materialize_grads(False)
 
 
 def _restored(ctx: Any) -> list[list[Tensor]]:
     """The groups that :func:`_save` was given."""
-    tensors = iter(ctx.saved_tensors)
-    return [list(itertools.islice(tensors, size)) for size in ctx.sizes]
+    return _grouped(ctx.saved_tensors, ctx.sizes)
+
+
+def _grouped(tensors: Sequence[Tensor], sizes: Sequence[int]) -> list[list[Tensor]]:
+    following = iter(tensors)
+    return [list(itertools.islice(following, size)) for size in sizes]
 
 
 def _there(tensor: Tensor | None) -> list[Tensor]:
@@ -257,7 +290,65 @@ def _only(group: Sequence[Tensor]) -> Tensor | None:
 
 def _given(gradients: Sequence[Tensor | None], like: Tensor) -> list[Tensor]:
     """Those of output, the final states and the memory; empty ones for None, which a list of tensors cannot hold."""
-    return [like.new_empty(0) if gradient is None else gradient for gradient in gradients[:-2]]
+    return [like.new_empty(0) if gradient is None else gradient for gradient in gradients]
+
+
+def _number(value: int, like: Tensor) -> Tensor:
+    """A tensor of a number, which an operator can give back."""
+    return torch.full((), value, dtype=torch.int64, device=like.device)
+
+
+def _listing(function: Forward) -> Callable[..., list[Tensor]]:
+    """The scan with the arguments and results of an operator, empty tensors in the place of None."""
+
+    def scan(
+        input: Tensor,
+        state: Sequence[Tensor],
+        weights: Sequence[Tensor],
+        lengths: Tensor | None,
+        batch_sizes: Tensor | None,
+        kernel: str,
+        reverse: bool,
+        keep: bool,
+        recompute: bool,
+        collect: bool,
+    ) -> list[Tensor]:
+        options = Options(kernel, reverse, keep, recompute, collect)
+        output, finals, memory, kept, threads = function(input, state, weights, lengths, batch_sizes, options)
+        if memory is None:
+            memory = input.new_empty((0,) * input.dim())
+        return [output, *finals, memory, input.new_empty(0) if kept is None else kept, _number(threads, input)]
+
+    return scan
+
+
+def _listed(function: Backward) -> Callable[..., list[Tensor]]:
+    """The backward with the arguments of an operator."""
+
+    def scan_backward(
+        gradients: Sequence[Tensor],
+        input: Tensor,
+        state: Sequence[Tensor],
+        weights: Sequence[Tensor],
+        lengths: Tensor | None,
+        batch_sizes: Tensor | None,
+        output: Tensor,
+        kept: Tensor,
+        threads: Tensor,
+        kernel: str,
+        reverse: bool,
+        recompute: bool,
+        input_gradient: bool,
+    ) -> list[Tensor]:
+        if threads.numel() != 1:
+            raise RuntimeError(f"size mismatch for threads: expected (), got {tuple(threads.shape)}")
+        given = [None if gradient.shape == (0,) else gradient for gradient in gradients]
+        return function(
+            given, input, state, weights, lengths, batch_sizes, output, kept, int(threads),
+            kernel, reverse, recompute, input_gradient,
+        )  # fmt: skip
+
+    return scan_backward
 
 
 def _kind(tensor: Tensor) -> tuple[Any, ...]:

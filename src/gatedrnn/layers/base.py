@@ -90,12 +90,14 @@ class RecurrentLayer(RecurrentModule):
     def _make_parameters(self, device: torch.device | str | None, dtype: torch.dtype | None) -> None:
         self._all_weights: list[list[str]] = []
         self._shapes: list[dict[str, tuple[int, ...]]] = []
+        self._keys: list[str] = []
         aux = self.forget_gate.preactivations > 1
         for suffix, input_size in self._suffixes():
             shapes = self.cell.parameter_shapes(input_size, self.hidden_size, self.bias, aux)
             for name, shape in shapes.items():
                 self._make_parameter(name + suffix, shape, device, dtype)
             self._all_weights.append([name + suffix for name in shapes])
+            self._keys.append(suffix[1:])
             self._shapes.append(shapes)
 
     def _suffixes(self) -> Iterator[tuple[str, int]]:
@@ -109,10 +111,13 @@ class RecurrentLayer(RecurrentModule):
 
     def weights_by_layer(self) -> dict[str, Weights]:
         """The weights under the cell's names for "l0", "l0_reverse", …, looked up anew: parametrisations count."""
-        layers: dict[str, Weights] = {}
-        for (suffix, _), names in zip(self._suffixes(), self._all_weights, strict=True):
-            layers[suffix[1:]] = {name.removesuffix(suffix): getattr(self, name) for name in names}
-        return layers
+        return dict(zip(self._keys, self._weights(), strict=True))
+
+    def _weights(self) -> list[Weights]:
+        return [
+            {name: self._weight(full) for name, full in zip(shapes, names, strict=True)}
+            for shapes, names in zip(self._shapes, self._all_weights, strict=True)
+        ]
 
     @property
     def all_weights(self) -> list[list[Tensor]]:
@@ -140,6 +145,11 @@ class RecurrentLayer(RecurrentModule):
         self._refuse_trace()
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx, lengths, return_states)
+        kind = None
+        if hx is not None and lengths is None and not return_states and len(self._keys) == 1:
+            found, kind = self._repeated(input, hx)
+            if found is not None:
+                return found
         check_dimensions(self._name, input)
         check_collect(return_states)
         batched = input.dim() == 3
@@ -149,9 +159,9 @@ class RecurrentLayer(RecurrentModule):
         if state is not None:
             for s in state:
                 if s.dim() != input.dim():
-                    kind = "batched 3-D" if batched else "unbatched 2-D"
+                    shape = "batched 3-D" if batched else "unbatched 2-D"
                     raise RuntimeError(
-                        f"For {kind} input, hx should also be {input.dim()}-D but got {s.dim()}-D tensor"
+                        f"For {shape} input, hx should also be {input.dim()}-D but got {s.dim()}-D tensor"
                     )
         x = input if batched else input.unsqueeze(1)
         if batched and self.batch_first:
@@ -159,7 +169,9 @@ class RecurrentLayer(RecurrentModule):
         if state is not None and not batched:
             state = tuple(s.unsqueeze(1) for s in state)
 
-        output, state, collected = self._run(x, state, checked_lengths(self._name, lengths, x), return_states)
+        output, state, collected = self._run(
+            x, state, checked_lengths(self._name, lengths, x), return_states, kind=kind
+        )
 
         if not batched:
             output, state = output.squeeze(1), tuple(s.squeeze(1) for s in state)
@@ -168,6 +180,23 @@ class RecurrentLayer(RecurrentModule):
             output = output.transpose(0, 1)
             collected = {name: sequence.transpose(1, 2) for name, sequence in collected.items()}
         return self._result(output, state, collected, return_states)
+
+    def _repeated(self, input: Any, hx: Any) -> tuple[tuple[Tensor, Any] | None, tuple[Any, ...] | None]:
+        """Output and state of one layer and direction if a call was like this one, and the kind of the call."""
+        if self.weight_dropout and self.training:
+            return None, None
+        (weights,) = self._weights()
+        state = hx if isinstance(hx, (tuple, list)) else (hx,)
+        options = self.input_size, self.hidden_size, self.bias, self.recompute, self.batch_first
+        kind = engines.kind_of(self.cell, self.forget_gate, options, input, state, weights.values())
+        if kind is None or input.dim() != 3:
+            return None, None
+        if (repeat := engines.recall(self.engine, kind)) is None:
+            return None, kind
+        x = input.transpose(0, 1) if self.batch_first else input
+        output, final = repeat(x, state, weights.values())
+        assert output is not None
+        return (output.transpose(0, 1) if self.batch_first else output, final if len(final) > 1 else final[0]), kind
 
     def _forward_packed(
         self, packed: PackedSequence, hx: StateArgument, lengths: object, return_states: Collect
@@ -208,6 +237,7 @@ class RecurrentLayer(RecurrentModule):
         lengths: Tensor | None,
         collect: Collect,
         batch_sizes: Tensor | None = None,
+        kind: tuple[Any, ...] | None = None,
     ) -> tuple[Tensor, tuple[Tensor, ...], dict[str, Tensor]]:
         """All layers and directions over (T, B, I), or over packed data (N, I)."""
         weights = self._checked_weights()
@@ -224,6 +254,8 @@ class RecurrentLayer(RecurrentModule):
             for index in range(layer * directions, (layer + 1) * directions):
                 scan = self._scan(index, x, rows[index], weights[index], lengths, batch_sizes, collect)
                 output, final, collected = engines.resolve(self.engine, scan).run(scan)
+                if kind is not None:
+                    engines.remember(self.engine, kind, scan)
                 outputs.append(output)
                 finals.append(final)
                 collections.append(collected)
@@ -231,6 +263,8 @@ class RecurrentLayer(RecurrentModule):
             if self.dropout and layer < self.num_layers - 1:
                 x = F.dropout(x, self.dropout, self.training)
         stacked = {name: torch.stack([c[name] for c in collections]) for name in collections[0]}
+        if len(finals) == 1:  # as stack, without a copy
+            return x, tuple(s.unsqueeze(0) for s in finals[0]), stacked
         return x, tuple(torch.stack(entry) for entry in zip(*finals, strict=True)), stacked
 
     def _scan(
@@ -271,10 +305,10 @@ class RecurrentLayer(RecurrentModule):
 
     def _checked_weights(self) -> list[Weights]:
         """The weights of each layer and direction."""
-        layers = self.weights_by_layer()  # once: a parametrisation may be costly, or count its calls
-        for (key, weights), shapes in zip(layers.items(), self._shapes, strict=True):
-            check_weights(self._name, f"_{key}", weights, shapes)
-        return list(layers.values())
+        layers = self._weights()  # once: a parametrisation may be costly, or count its calls
+        for key, weights, shapes in zip(self._keys, layers, self._shapes, strict=True):
+            check_weights(self._name, key, weights, shapes)
+        return layers
 
     def _check_input(self, x: Tensor, weights: Weights) -> None:
         check_input(self._name, x, next(iter(weights.values())), self.input_size)

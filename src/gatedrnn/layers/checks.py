@@ -51,6 +51,10 @@ def autocasting(x: Tensor) -> bool:
     return not x.is_meta and torch.is_autocast_enabled(x.device.type)
 
 
+def _is_odd(tensor: Tensor) -> bool:
+    return tensor.layout is not torch.strided or tensor.is_nested
+
+
 def check_dense(layer: str, name: str, tensor: Tensor) -> None:
     if tensor.is_nested:
         raise RuntimeError(f"{layer}: {name} must not be a nested tensor; use a PackedSequence or lengths")
@@ -93,9 +97,12 @@ def check_packed(layer: str, data: Tensor, batch_sizes: Tensor, order: Tensor | 
             )
 
 
-def check_weights(layer: str, suffix: str, weights: Weights, shapes: Mapping[str, tuple[int, ...]]) -> None:
+def check_weights(layer: str, key: str, weights: Weights, shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Weights have the shapes of the layer's own: they may have been assigned or come from functional_call."""
     for name, weight in weights.items():
+        if isinstance(weight, Tensor) and not _is_odd(weight) and weight.shape == shapes[name]:
+            continue
+        suffix = f"_{key}" if key else ""
         if not isinstance(weight, Tensor):
             raise RuntimeError(f"{layer}: {name}{suffix} must be a tensor of shape {shapes[name]}, got {weight!r}")
         check_dense(layer, name + suffix, weight)
@@ -137,11 +144,11 @@ def state_tuple(layer: str, cell: Cell, hx: Tensor | Sequence[Tensor] | None) ->
     """hx as a tuple with one tensor per entry of the state."""
     if hx is None:
         return None
-    names = ", ".join(f"{name}_0" for name in cell.states)
     if len(cell.states) == 1:
         if not isinstance(hx, Tensor):
-            raise TypeError(f"{layer}: hx must be one tensor {names}, got {type(hx).__name__}")
+            raise TypeError(f"{layer}: hx must be one tensor {cell.states[0]}_0, got {type(hx).__name__}")
         return (hx,)
+    names = ", ".join([f"{name}_0" for name in cell.states])
     if not isinstance(hx, (tuple, list)) or not all(isinstance(s, Tensor) for s in hx):
         raise TypeError(f"{layer}: hx must be a tuple ({names}) of tensors, got {type(hx).__name__}")
     if len(hx) != len(cell.states):
@@ -151,11 +158,11 @@ def state_tuple(layer: str, cell: Cell, hx: Tensor | Sequence[Tensor] | None) ->
 
 def check_state(layer: str, name: str, state: Tensor, x: Tensor, expected: tuple[int, ...]) -> None:
     """A state has its size, and the dtype of the input; beside 16-bit input or under autocast it may be float32."""
-    check_dense(layer, f"{name}_0", state)
+    if _is_odd(state):
+        check_dense(layer, f"{name}_0", state)
     if state.shape != expected:
         raise RuntimeError(f"Expected hidden size {expected} for {name}_0, got {list(state.shape)}")
-    may_be_wide = x.dtype.itemsize == 2 or autocasting(x)
-    if state.dtype != x.dtype and not (may_be_wide and state.dtype == torch.float32):
+    if state.dtype != x.dtype and not (state.dtype == torch.float32 and (x.dtype.itemsize == 2 or autocasting(x))):
         raise RuntimeError(f"input and {name}_0 must have the same dtype, but got {x.dtype} and {state.dtype}")
     if state.device != x.device:
         raise RuntimeError(f"input and {name}_0 must be at the same device, found {x.device} and {state.device}")

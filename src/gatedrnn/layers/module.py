@@ -90,6 +90,11 @@ class RecurrentModule(nn.Module):
             )
         super().__setattr__(name, value)
 
+    def _weight(self, name: str) -> Tensor:
+        """A parameter, or what stands in its place: looked up anew, since parametrisations count."""
+        own = self._parameters.get(name)  # as getattr does in the end, sooner
+        return getattr(self, name) if own is None else own
+
     def _told(self) -> dict[str, str]:
         """What a state_dict says about this module."""
         return {name: repr(getattr(self, name)) for name in _TOLD if hasattr(self, name)}

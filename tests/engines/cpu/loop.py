@@ -212,8 +212,9 @@ def arguments(case: Case, t: dict[str, Tensor | None], keep: bool = True) -> tup
 
 def scan(arguments: tuple, operator: bool) -> tuple[Tensor, ...]:
     """output, h_n, c_n, cells; c_n is empty for a cell without a memory. By the operator, or without it."""
-    results = ops.scan(*arguments) if operator else ops.OPERATOR.run(*arguments[:5], Options(*arguments[5:]))
-    output, *finals, cells, _, _ = results
+    output, finals, cells = ops.OPERATOR.run(*arguments[:5], Options(*arguments[5:]), alone=not operator)
+    if cells is None:
+        cells = output.new_empty((0,) * output.dim())
     return output, finals[0], finals[1] if len(finals) > 1 else output.new_empty(0, 0), cells
 
 

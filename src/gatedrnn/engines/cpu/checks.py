@@ -12,6 +12,7 @@ from gatedrnn.engines.packing import check_batch_sizes
 
 Shape = Sequence[int]
 _STATES = ("h_0", "c_0")
+_DTYPES = (torch.float32, torch.float64)
 
 
 def check_arguments(
@@ -23,10 +24,12 @@ def check_arguments(
     batch_sizes: Tensor | None,
 ) -> None:
     """Raise for arguments of a scan that do not belong together. The library checks the values of ``lengths``."""
+    if lengths is None and batch_sizes is None and _fit(kernel, input, state, weights):
+        return
     if input is None:  # torch lets None pass where a schema asks for a tensor
         raise RuntimeError("input is missing")
     dtype = input.dtype
-    if dtype not in (torch.float32, torch.float64):
+    if dtype not in _DTYPES:
         raise ValueError(f"input must be float32 or float64, got {dtype}")
     _check_kind("input", input, dtype)
     _check_dimensions("input", input, ("steps", "batch", "features") if batch_sizes is None else ("rows", "features"))
@@ -55,25 +58,44 @@ def check_arguments(
         _check_shape(name, tensor, dtype, shape)
 
 
+def _fit(kernel: Kernel, input: Tensor, state: Sequence[Tensor], weights: Sequence[Tensor]) -> bool:
+    """The same checks for padded rows, without saying what is wrong: a single step is as short as they are."""
+    if input is None or input.dtype not in _DTYPES or input.dim() != 3:
+        return False
+    if len(state) != kernel.states or len(weights) != len(kernel.weights):
+        return False
+    dtype = input.dtype
+    for tensor in (input, *state, *weights):
+        if tensor is None or tensor.dtype is not dtype or not tensor.is_cpu or tensor.layout is not torch.strided:
+            return False
+    if state[-1].dim() != 2 or state[0].dim() != 2:
+        return False
+    _, batch, inputs = input.shape
+    hidden = state[-1].shape[1]
+    recurrent = state[0].shape[1] if "weight_hr" in kernel.weights else hidden
+    if state[-1].shape != (batch, hidden) or state[0].shape != (batch, recurrent):
+        return False
+    shapes = kernel.shapes(inputs, hidden, recurrent)
+    return all(tensor.shape == shape for tensor, shape in zip(weights, shapes, strict=True))
+
+
 def check_backward(
-    gradients: Mapping[str, Tensor],
+    gradients: Mapping[str, Tensor | None],
     output: Tensor,
     kept: Tensor,
-    threads: Tensor,
     dtype: torch.dtype,
     shapes: Mapping[str, Shape],
+    kept_size: int,
 ) -> None:
     """Raise unless gradients and saved results have the shapes of the results they belong to.
 
     The saved ones come through the hooks of torch.autograd.graph.saved_tensors_hooks, which may hand back anything.
     """
     for name, gradient in gradients.items():
-        if gradient.shape != (0,) and (gradient.numel() or name != "cells"):  # they may not have been collected
+        if gradient is not None and (gradient.numel() or name != "cells"):  # they may not have been collected
             _check_shape(f"grad_{name}", gradient, dtype, shapes[name])
     _check_shape("output", output, dtype, shapes["output"])
-    _check_shape("kept", kept, dtype, shapes["kept"])
-    if threads.numel() != 1:
-        raise RuntimeError(f"size mismatch for threads: expected (), got {tuple(threads.shape)}")
+    _check_shape("kept", kept, dtype, (kept_size,))
 
 
 def _check_shape(name: str, tensor: Tensor, dtype: torch.dtype, shape: Shape) -> None:

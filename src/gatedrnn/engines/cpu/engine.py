@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import ClassVar
 
 import torch
@@ -11,11 +12,11 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from gatedrnn.cells import Cell
-from gatedrnn.engines.cpu import library, ops
-from gatedrnn.engines.cpu.kernel import Kernel, kernel_of
+from gatedrnn.engines.cpu import calls, library, ops
+from gatedrnn.engines.cpu.kernel import BUILT_IN, CELLS, Kernel, kernel_of
 from gatedrnn.engines.cpu.lowered import LOWERED
-from gatedrnn.engines.interface import Engine, Scan, ScanResult
-from gatedrnn.engines.operator import Options, is_plain, watched
+from gatedrnn.engines.interface import Engine, Repeat, Scan, ScanResult
+from gatedrnn.engines.operator import Options, watched
 from gatedrnn.engines.packing import padded, padded_scan
 from gatedrnn.gates import Gate
 
@@ -48,30 +49,32 @@ class CPUEngine(Engine):
         )
 
     def run(self, scan: Scan) -> ScanResult:
-        dtype = torch.float64 if scan.input.dtype == torch.float64 else torch.float32
-        # float32 parameters and states pass as they are; only 16-bit ones are copied.
-        input, own = _to(dtype, scan.input), {name: _to(dtype, w) for name, w in scan.weights.items()}
-        state = [_to(dtype, s) for s in scan.state]
-        keep = torch.is_grad_enabled() and any(t.requires_grad for t in _tensors(scan))
+        cell, gate, names, dtype = _kind(scan)
+        alone = not watched() and scan.plain
+        input, state, own = scan.input, scan.state, scan.weights
+        if any(t.dtype is not dtype for t in scan.tensors):  # 16-bit ones are copied, float32 passes as it is
+            input, own = _to(dtype, input), {name: _to(dtype, w) for name, w in own.items()}
+            state = tuple(_to(dtype, s) for s in state)
+        keep = torch.is_grad_enabled() and any(t.requires_grad for t in scan.tensors)
         lengths = None if scan.lengths is None else scan.lengths.to(torch.int64)
         memory = len(state) > 1
         given, weights = input, own
-        if lowering := LOWERED.get(type(scan.cell)):
+        if lowering := LOWERED.get(type(cell)):
             if lengths is not None:  # what lies past the end, a NaN maybe, must not reach the weights
                 time = torch.arange(len(input)).unsqueeze(-1)
                 given = torch.where((time < lengths).unsqueeze(-1), input, 0.0)
-            given, weights = lowering.arguments(scan.cell, own, given)
-        text = _text(scan.cell, scan.gate, tuple(weights), dtype)
+            given, weights = lowering.arguments(cell, own, given)
+            names = tuple(weights)
+        text = _text(cell, gate, names, dtype)
         options = Options(text, scan.reverse, keep, scan.recompute, bool(scan.collect) and memory)
-        arguments = (given, state, list(weights.values()), lengths, scan.batch_sizes)
-        if watched() or not _plain(scan):
-            results = ops.scan(*arguments, *options)
-        else:
-            results = ops.OPERATOR.run(*arguments, options)
-        output, finals, all_c = results[0], results[1 : 1 + len(state)], results[-3]
+        output, finals, all_c = ops.OPERATOR.run(
+            given, state, list(weights.values()), lengths, scan.batch_sizes, options, alone
+        )
+        if not scan.collect and output.dtype is scan.input.dtype and all(s.dtype is dtype for s in scan.state):
+            return ScanResult(output, tuple(finals), {})
         collected = {}
         if scan.collect:
-            collected = {"h": output, scan.cell.states[-1]: all_c} if memory else {"h": output}
+            collected = {"h": output} if all_c is None else {"h": output, cell.states[-1]: all_c}
             with_lengths = replace(scan, input=input)
             if scan.batch_sizes is not None:
                 with_lengths, places = padded_scan(with_lengths)
@@ -84,6 +87,16 @@ class CPUEngine(Engine):
             {name: _to(scan.state[-1].dtype, value) for name, value in collected.items()},
         )
 
+    def repeat(self, scan: Scan) -> Repeat | None:
+        cell, gate, names, dtype = _kind(scan)
+        tensors = scan.tensors
+        if type(cell) in LOWERED or not all(t.dtype is dtype and t.numel() for t in tensors):
+            return None
+        if scan.lengths is not None or scan.batch_sizes is not None or scan.collect:
+            return None
+        weights = list(scan.weights.values())
+        return calls.Repeated(_text(cell, gate, names, dtype), scan.input, scan.state, weights, scan.reverse)
+
 
 def _kind(scan: Scan) -> tuple[Cell, Gate, tuple[str, ...], torch.dtype]:
     dtype = torch.float64 if scan.input.dtype == torch.float64 else torch.float32
@@ -91,12 +104,20 @@ def _kind(scan: Scan) -> tuple[Cell, Gate, tuple[str, ...], torch.dtype]:
 
 
 def _refused_kernel(cell: Cell, gate: Gate, names: tuple[str, ...], dtype: torch.dtype) -> str | None:
+    if type(gate) in BUILT_IN and type(cell) in CELLS:
+        return None
     kernel = kernel_of(cell, gate, names, dtype)
     return kernel if isinstance(kernel, str) else None
 
 
 def _text(cell: Cell, gate: Gate, names: tuple[str, ...], dtype: torch.dtype) -> str:
-    return str(kernel_of(cell, gate, names, dtype))
+    return _built_in(cell, gate, names) if type(gate) in BUILT_IN else str(kernel_of(cell, gate, names, dtype))
+
+
+@lru_cache(maxsize=1024)
+def _built_in(cell: Cell, gate: Gate, names: tuple[str, ...]) -> str:
+    """Of a gate of the library's own, whose value says all about it."""
+    return str(kernel_of(cell, gate, names, torch.float32))
 
 
 # torch.compile calls these and does not trace them. torch.compiler.assume_constant_result would import the compiler.
@@ -109,24 +130,21 @@ def _to(dtype: torch.dtype, tensor: Tensor) -> Tensor:
     return tensor if tensor.dtype == dtype else tensor.to(dtype)
 
 
-def _tensors(scan: Scan) -> Iterator[Tensor]:
-    yield scan.input
-    yield from scan.state
-    yield from scan.weights.values()
-
-
 def _refused_tensors(scan: Scan) -> str | None:
-    if not all(t.is_cpu for t in _tensors(scan)):
+    tensors, compiling = scan.tensors, torch.compiler.is_compiling()
+    if (compiling or not scan.plain) and not all(t.is_cpu for t in tensors):
         return f"the tensors are on {scan.input.device}"
-    dtypes = {t.dtype for t in _tensors(scan)}
+    dtypes = {t.dtype for t in tensors}
     if not dtypes.issubset(_DTYPES) or (torch.float64 in dtypes and len(dtypes) > 1):
         return f"it takes float32, float64, bfloat16 and float16, not {', '.join(sorted(map(str, dtypes)))}"
-    if torch.compiler.is_compiling():
+    if compiling:
         return None  # the tracer's own tensors are plain where the program runs
     if torch._C._functorch.peek_interpreter_stack() is not None:
         return "it does not run inside torch.func transforms (vmap, grad, jvp)"
     forward_mode = torch.autograd.forward_ad._current_level >= 0
-    for tensor in _tensors(scan):
+    if scan.plain and not forward_mode:
+        return None
+    for tensor in tensors:
         if type(tensor) not in (Tensor, Parameter) and not _is_tracer(tensor):
             return f"it does not take the tensor subclass {type(tensor).__name__}"
         if tensor.layout is not torch.strided or tensor.is_nested:
@@ -134,11 +152,6 @@ def _refused_tensors(scan: Scan) -> str | None:
         if forward_mode and torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None:
             return "it has no forward-mode derivative"
     return None
-
-
-def _plain(scan: Scan) -> bool:
-    tensors = _tensors(scan) if scan.lengths is None else (*_tensors(scan), scan.lengths)
-    return all(is_plain(tensor) for tensor in tensors)
 
 
 def _is_tracer(tensor: Tensor) -> bool:

@@ -14,8 +14,8 @@ from gatedrnn.engines.cpu.lowered import LOWERED, NRU
 from gatedrnn.gates.program import Program, ProgramGate
 
 # A subclass may change the maths, so only the classes themselves have a name.
-_GATES: dict[type[gates.Gate], str] = {kind: name for name, kind in gates.GATES.items()}
-_CELLS: dict[type[cells.Cell], Callable[[cells.Cell], str]] = {
+BUILT_IN: dict[type[gates.Gate], str] = {kind: name for name, kind in gates.GATES.items()}
+CELLS: dict[type[cells.Cell], Callable[[cells.Cell], str]] = {
     cells.LSTM: lambda cell: "lstm_tied" if cell.tied else "lstm",  # type: ignore[attr-defined]
     cells.GRU: lambda cell: "gru",
     cells.JANET: lambda cell: "janet",
@@ -100,13 +100,13 @@ class Kernel:
 
 def kernel_of(cell: cells.Cell, gate: gates.Gate, weights: tuple[str, ...], dtype: torch.dtype) -> Kernel | str:
     """The kernel for a cell and a gate, or why there is none; the names are those of the weights that it takes."""
-    if type(cell) not in _CELLS:
+    if type(cell) not in CELLS:
         return f"it has no kernel for the cell {cell!r}"
-    name, beta = _CELLS[type(cell)](cell), float(getattr(cell, "beta", 0.0))
+    name, beta = CELLS[type(cell)](cell), float(getattr(cell, "beta", 0.0))
     if isinstance(cell, cells.NRU):
         return Kernel(name, "sigmoid", weights, memory=(cell.memory_size, cell.heads, int(cell.relu)))
-    if type(gate) in _GATES:
-        return Kernel(name, _GATES[type(gate)], weights, tuple(getattr(gate, "coefficients", ())), beta)
+    if type(gate) in BUILT_IN:
+        return Kernel(name, BUILT_IN[type(gate)], weights, tuple(getattr(gate, "coefficients", ())), beta)
     program = gates.program_of(gate, dtype)
     if isinstance(program, str):
         return f"it has no kernel for the gate {gate!r}: {program}"

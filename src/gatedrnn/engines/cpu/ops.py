@@ -10,7 +10,7 @@ from torch import Tensor
 from gatedrnn.engines.cpu import calls
 from gatedrnn.engines.cpu.kernel import parse
 from gatedrnn.engines.interface import Scan
-from gatedrnn.engines.operator import Operator
+from gatedrnn.engines.operator import Operator, Options, Results
 from gatedrnn.engines.packing import packed, packed_places
 from gatedrnn.engines.reference import ReferenceEngine
 
@@ -21,19 +21,15 @@ def _results(
     weights: Sequence[Tensor],
     lengths: Tensor | None,
     batch_sizes: Tensor | None,
-    kernel: str,
-    reverse: bool,
-    keep: bool,
-    recompute: bool,
-    collect: bool,
-) -> list[Tensor]:
-    return calls.outputs(input, state, batch_sizes, parse(kernel), keep, recompute, collect)
+    options: Options,
+) -> Results:
+    return calls.room_for_results(input, state, batch_sizes, parse(options.kernel), options, Tensor.new_empty)
 
 
 def _gradients(
     gradients: Sequence[Tensor], input: Tensor, state: Sequence[Tensor], weights: Sequence[Tensor], *others: Any
 ) -> list[Tensor]:
-    return calls.gradients_of(input, state, weights, input_gradient=others[-1])
+    return calls.room_for_gradients(input, state, weights, others[-1], Tensor.new_empty)
 
 
 def _reference(
