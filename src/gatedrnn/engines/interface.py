@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple
 
+import torch
 from torch import Tensor
 
 from gatedrnn.cells import Cell, State, Weights
@@ -37,6 +38,12 @@ class Scan:
     #: (T,) on the CPU: the input is packed as torch's PackedSequence, the first batch_sizes[t] rows of step t after
     #: those of step t−1, rows sorted by length, the longest first. None: the input is padded.
     batch_sizes: Tensor | None = None
+
+
+def wants_gradient(scan: Scan) -> bool:
+    """Whether autograd will ask for the derivative of this scan."""
+    tensors = (scan.input, *scan.state, *scan.weights.values())
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
 
 
 class ScanResult(NamedTuple):

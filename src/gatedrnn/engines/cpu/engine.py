@@ -14,7 +14,7 @@ from gatedrnn.cells import Cell
 from gatedrnn.engines.cpu import library, ops
 from gatedrnn.engines.cpu.kernel import Kernel, kernel_of
 from gatedrnn.engines.cpu.lowered import LOWERED
-from gatedrnn.engines.interface import Engine, Scan, ScanResult
+from gatedrnn.engines.interface import Engine, Scan, ScanResult, wants_gradient
 from gatedrnn.engines.operator import Options, is_plain, watched
 from gatedrnn.engines.packing import padded, padded_scan
 from gatedrnn.gates import Gate
@@ -52,7 +52,7 @@ class CPUEngine(Engine):
         # float32 parameters and states pass as they are; only 16-bit ones are copied.
         input, own = _to(dtype, scan.input), {name: _to(dtype, w) for name, w in scan.weights.items()}
         state = [_to(dtype, s) for s in scan.state]
-        keep = torch.is_grad_enabled() and any(t.requires_grad for t in _tensors(scan))
+        keep = wants_gradient(scan)
         lengths = None if scan.lengths is None else scan.lengths.to(torch.int64)
         memory = len(state) > 1
         given, weights = input, own
