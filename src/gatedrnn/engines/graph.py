@@ -14,7 +14,7 @@ from torch import Tensor
 
 from gatedrnn.cells import State
 from gatedrnn.cells.base import wide
-from gatedrnn.engines.interface import Engine, Scan, ScanResult
+from gatedrnn.engines.interface import Engine, Scan, ScanResult, wants_gradient
 from gatedrnn.engines.reference import result_of, step_of, steps_in_order
 
 _HAS_SCAN = importlib.util.find_spec("torch._higher_order_ops.scan") is not None
@@ -30,8 +30,8 @@ class GraphEngine(Engine):
             return "it runs in torch.compile and torch.export only"
         if not _HAS_SCAN:
             return f"torch {torch.__version__} has no scan operator"
-        if scan.recompute and torch.is_grad_enabled():
-            return "it keeps what the backward pass needs, and recompute=True asks not to"
+        if not torch.compiler.is_exporting() and wants_gradient(scan):
+            return "it has no gradient in a compiled graph"  # tried: with Inductor torch's scan loses some
         return None
 
     def describe(self, scan: Scan) -> str:
@@ -40,13 +40,14 @@ class GraphEngine(Engine):
     def run(self, scan: Scan) -> ScanResult:
         from torch._higher_order_ops.scan import scan as torch_scan
 
-        w = scan.cell.prepare(scan.weights)
+        # torch's scan takes no two views of one tensor.
+        w = {name: weight.clone() for name, weight in scan.cell.prepare(scan.weights).items()}
         x, active = steps_in_order(scan)
 
         def step(state: State, slices: tuple[Tensor, ...]) -> tuple[State, dict[str, Tensor]]:
             x_t, active_t = (slices, None) if active is None else (slices[:-1], slices[-1])
             new, kept = step_of(scan, w, x_t, active_t, state)
-            return new, {name: value.clone() for name, value in kept.items()}  # torch wants no tensor twice
+            return new, {name: value.clone() for name, value in kept.items()}
 
         sequences = (*scan.cell.project(w, x), *(() if active is None else (active,)))
         state, kept = torch_scan(step, tuple(wide(s) for s in scan.state), sequences)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Literal, NamedTuple
 
+import torch
 from torch import Tensor
 from torch.nn import Parameter
 
@@ -56,6 +57,12 @@ class Scan:
         it takes a noticeable part of a single step."""
         tensors = self.tensors if self.lengths is None else (*self.tensors, self.lengths)
         return all(type(t) is Tensor or type(t) is Parameter for t in tensors) and all_plain(tensors)
+
+
+def wants_gradient(scan: Scan) -> bool:
+    """Whether autograd will ask for the derivative of this scan."""
+    tensors = (scan.input, *scan.state, *scan.weights.values())
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
 
 
 class ScanResult(NamedTuple):

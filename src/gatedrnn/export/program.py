@@ -53,6 +53,7 @@ def program(
             if isinstance(tensor, Tensor):
                 dynamic_shapes[tensor] = (Dim.AUTO,) * tensor.dim()
     layers = {name: module for name, module in model.named_modules() if isinstance(module, RecurrentModule)}
+    shown = {name: f"{name or 'the model'}: {layer}" for name, layer in layers.items()}
     with ExitStack() as stack:
         running = stack.enter_context(_watched(layers))
         if plain:
@@ -63,9 +64,8 @@ def program(
         except Exception as error:
             if not running:
                 raise
-            name = running[-1]
             reason = str(error).strip().split("\n")[0]
-            raise RuntimeError(f"{name or 'the model'}: {layers[name]} cannot be exported: {reason}") from error
+            raise RuntimeError(f"{shown[running[-1]]} cannot be exported: {reason}") from error
 
 
 @contextmanager

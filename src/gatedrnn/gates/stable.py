@@ -21,6 +21,19 @@ SATURATED = {torch.float32: 174.0, torch.float64: 1416.0}
 SOFTPLUS_THRESHOLD = 40.0
 
 
+def _limit(dtype: torch.dtype) -> float:
+    return SATURATED[dtype]
+
+
+def _threshold() -> float:
+    return SOFTPLUS_THRESHOLD
+
+
+# torch.compile calls these and does not trace them: with dynamic=True a global number would be an argument of the graph.
+_limit._dynamo_marked_constant = True  # type: ignore[attr-defined]
+_threshold._dynamo_marked_constant = True  # type: ignore[attr-defined]
+
+
 def widen(*tensors: Tensor | float) -> tuple[tuple[Tensor, ...], torch.dtype]:
     """Bring the arguments to one shape and to the dtype to compute in; return them and the dtype of the result.
 
@@ -59,7 +72,7 @@ def flush(x: Tensor) -> Tensor:
 
 def softplus(x: Tensor) -> Tensor:
     """log(1 + e^x), exact to the dtype for every x."""
-    return torch.nn.functional.softplus(x, threshold=SOFTPLUS_THRESHOLD)
+    return torch.nn.functional.softplus(x, threshold=_threshold())
 
 
 def log_sigmoid(s: Tensor) -> Tensor:
@@ -93,7 +106,7 @@ class _Slope(Function):
     @staticmethod
     def forward(s: Tensor, factor: Tensor) -> Tensor:
         a = s.abs()
-        tail = a > SOFTPLUS_THRESHOLD  # where σ′ = e^−a to the last digit, and e^a may overflow
+        tail = a > _threshold()  # where σ′ = e^−a to the last digit, and e^a may overflow
         growth = torch.exp(torch.where(tail, 0.0, a))
         root = torch.exp(torch.where(tail, -0.5 * a, 0.0))
         # In two halves: where the factor is large, the product is a normal number long after e^−a has left them.
@@ -182,7 +195,7 @@ def within_saturation(alpha: Callable[[Tensor], Tensor], z: Tensor) -> tuple[Ten
     A NaN counts as alive, and so stays a NaN.
     """
     with torch.no_grad():
-        alive = ~(alpha(z.detach()).abs() > SATURATED[z.dtype])
+        alive = ~(alpha(z.detach()).abs() > _limit(z.dtype))
     return alive, torch.where(alive, z, 0.0)
 
 

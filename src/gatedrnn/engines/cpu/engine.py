@@ -15,7 +15,7 @@ from gatedrnn.cells import Cell
 from gatedrnn.engines.cpu import calls, library, ops
 from gatedrnn.engines.cpu.kernel import BUILT_IN, CELLS, Kernel, kernel_of
 from gatedrnn.engines.cpu.lowered import LOWERED
-from gatedrnn.engines.interface import Engine, Repeat, Scan, ScanResult
+from gatedrnn.engines.interface import Engine, Repeat, Scan, ScanResult, wants_gradient
 from gatedrnn.engines.operator import Options, watched
 from gatedrnn.engines.packing import padded, padded_scan
 from gatedrnn.gates import Gate
@@ -55,7 +55,7 @@ class CPUEngine(Engine):
         if any(t.dtype is not dtype for t in scan.tensors):  # 16-bit ones are copied, float32 passes as it is
             input, own = _to(dtype, input), {name: _to(dtype, w) for name, w in own.items()}
             state = tuple(_to(dtype, s) for s in state)
-        keep = torch.is_grad_enabled() and any(t.requires_grad for t in scan.tensors)
+        keep = wants_gradient(scan)
         lengths = None if scan.lengths is None else scan.lengths.to(torch.int64)
         memory = len(state) > 1
         given, weights = input, own
