@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gatedrnn import gates, inits
+from gatedrnn import export, gates, inits
 from gatedrnn.layers import (
     GRU,
     JANET,
@@ -49,6 +49,7 @@ __all__ = [
     "chunks",
     "convert",
     "explain",
+    "export",
     "gates",
     "inits",
     "time_scales",

@@ -31,13 +31,8 @@ class ReferenceEngine(Engine):
             scan, places = padded_scan(scan)
             result = self.run(scan)
             return result._replace(output=packed(result.output, places))
-        steps, x, active = len(scan.input), scan.input, None
-        if scan.lengths is not None:
-            active = (torch.arange(steps, device=x.device).unsqueeze(-1) < scan.lengths).unsqueeze(-1)  # (T, B, 1)
-            x = torch.where(active, x, 0.0)  # what lies past the end, a NaN maybe, must not reach the weights
-        if scan.reverse:
-            x = _reversed(x, scan.lengths)
-
+        x, active = steps_in_order(scan)
+        steps = len(x)
         block = _Block(scan, scan.cell.prepare(scan.weights))
         state: State = tuple(wide(s) for s in scan.state)
         length = math.isqrt(steps - 1) + 1 if scan.recompute else steps
@@ -54,14 +49,41 @@ class ReferenceEngine(Engine):
             pieces.append(kept)
 
         kept = {name: torch.cat([piece[name] for piece in pieces]) for name in pieces[0]}
-        if active is not None:
-            kept = {name: torch.where(active, sequence, 0.0) for name, sequence in kept.items()}
-        if scan.reverse:
-            kept = {name: _reversed(sequence, scan.lengths) for name, sequence in kept.items()}
-        output = kept["h"].to(scan.input.dtype)
-        dtypes = [s.dtype for s in scan.state]
-        collected = {name: sequence.to(dtypes[-1]) for name, sequence in kept.items()} if scan.collect else {}
-        return ScanResult(output, tuple(s.to(dtype) for s, dtype in zip(state, dtypes, strict=True)), collected)
+        return result_of(scan, state, kept, active)
+
+
+def steps_in_order(scan: Scan) -> tuple[Tensor, Tensor | None]:
+    """The input (T, B, I) as the loop takes it, and the mask (T, B, 1) of the steps within the lengths, if any."""
+    x, active = scan.input, None
+    if scan.lengths is not None:
+        # shape[0], not len(): that one is a number, the same for every call of an exported graph.
+        active = (torch.arange(x.shape[0], device=x.device).unsqueeze(-1) < scan.lengths).unsqueeze(-1)
+        x = torch.where(active, x, 0.0)  # what lies past the end, a NaN maybe, must not reach the weights
+    return (_reversed(x, scan.lengths) if scan.reverse else x), active
+
+
+def result_of(scan: Scan, state: State, kept: dict[str, Tensor], active: Tensor | None) -> ScanResult:
+    """The result of a scan from the last state and what the loop kept of its steps, "h" at least."""
+    if active is not None:
+        kept = {name: torch.where(active, sequence, 0.0) for name, sequence in kept.items()}
+    if scan.reverse:
+        kept = {name: _reversed(sequence, scan.lengths) for name, sequence in kept.items()}
+    output = kept["h"].to(scan.input.dtype)
+    dtypes = [s.dtype for s in scan.state]
+    collected = {name: sequence.to(dtypes[-1]) for name, sequence in kept.items()} if scan.collect else {}
+    return ScanResult(output, tuple(s.to(dtype) for s, dtype in zip(state, dtypes, strict=True)), collected)
+
+
+def step_of(
+    scan: Scan, w: Weights, x: tuple[Tensor, ...], active: Tensor | None, state: State
+) -> tuple[State, dict[str, Tensor]]:
+    """One step: the next state, and what is kept of it."""
+    a = scan.cell.preactivations(w, x, state)
+    new = scan.cell.update(scan.gate, w, a, state)
+    if active is not None:
+        new = tuple(torch.where(active, after, before) for after, before in zip(new, state, strict=True))
+    kept = dict(zip(scan.cell.states, new, strict=True)) if scan.collect else {"h": new[0]}
+    return new, kept | (scan.cell.gates(scan.gate, a) if scan.collect == "gates" else {})
 
 
 class _Block:
@@ -71,20 +93,12 @@ class _Block:
         self.scan, self.w = scan, w
 
     def __call__(self, x: Tensor, active: Tensor | None, state: State) -> tuple[State, dict[str, Tensor]]:
-        scan, cell, w = self.scan, self.scan.cell, self.w
         kept: dict[str, list[Tensor]] = {}
         # unbind once: x[t] inside the loop would make the backward pass quadratic in T.
-        projected = [part.unbind() for part in cell.project(w, x)]
+        projected = [part.unbind() for part in self.scan.cell.project(self.w, x)]
         flags: Sequence[Tensor | None] = [None] * len(x) if active is None else active.unbind()
         for x_t, active_t in zip(zip(*projected, strict=True), flags, strict=True):
-            a = cell.preactivations(w, x_t, state)
-            new = cell.update(scan.gate, w, a, state)
-            if active_t is not None:
-                new = tuple(torch.where(active_t, after, before) for after, before in zip(new, state, strict=True))
-            state = new
-            step = dict(zip(cell.states, state, strict=True)) if scan.collect else {"h": state[0]}
-            if scan.collect == "gates":
-                step |= cell.gates(scan.gate, a)
+            state, step = step_of(self.scan, self.w, x_t, active_t, state)
             for name, value in step.items():
                 kept.setdefault(name, []).append(value)
         return state, {name: torch.stack(values) for name, values in kept.items()}
@@ -94,6 +108,6 @@ def _reversed(x: Tensor, lengths: Tensor | None) -> Tensor:
     """x with the steps of each row in reverse order, what lies past the length left in place."""
     if lengths is None:
         return x.flip(0)
-    t = torch.arange(len(x), device=x.device).unsqueeze(-1)  # (T, 1)
+    t = torch.arange(x.shape[0], device=x.device).unsqueeze(-1)  # (T, 1)
     index = torch.where(t < lengths, lengths - 1 - t, t)
     return x.gather(0, index.unsqueeze(-1).expand(x.shape))
