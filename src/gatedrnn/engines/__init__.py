@@ -31,7 +31,7 @@ def resolve(name: str | Engine, scan: Scan) -> Engine:
     if isinstance(name, Engine):
         return name
     tracing = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined,no-untyped-call]
-    if tracing and torch.onnx.is_in_onnx_export():
+    if tracing and _in_onnx_export():
         raise RuntimeError(
             "torch.onnx.export does not know the layers of gatedrnn: use gatedrnn.export.onnx(model, example, path)"
         )
@@ -57,11 +57,17 @@ def resolve(name: str | Engine, scan: Scan) -> Engine:
 _BUILT_IN = frozenset(GATES.values())
 
 
+def _in_onnx_export() -> bool:
+    return torch.onnx.is_in_onnx_export()
+
+
 def _check_gate(gate: Gate, dtype: torch.dtype) -> None:
     program_of(gate, dtype)
 
 
-_check_gate._dynamo_marked_constant = True  # type: ignore[attr-defined]  # called by torch.compile, not traced
+# torch.compile calls these and does not trace them; it takes torch's own is_in_onnx_export for False.
+_in_onnx_export._dynamo_marked_constant = True  # type: ignore[attr-defined]
+_check_gate._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 @lru_cache

@@ -77,6 +77,9 @@ def onnx(
         for name, module in model.named_modules()
         if isinstance(module, RecurrentLayer | RecurrentStep)
     }
+    if any(isinstance(value, PackedSequence) for value in (*arguments, *keywords.values())):
+        where = next((engine.where for engine in engines.values()), type(model).__name__)
+        raise RuntimeError(f"{where}: a PackedSequence cannot be exported; pass padded input and lengths=")
     inputs, outputs = _names(model, named)
     shapes = _sizes(model, named, step) if dynamic_shapes is None else dynamic_shapes
     dimensions = {name: Dim(name) for name in ("time", "batch")}
