@@ -36,7 +36,7 @@ NATIVE := CMakeLists.txt $(wildcard src/gatedrnn/engines/cpu/*.cpp src/gatedrnn/
 $(VENV)/installed: pyproject.toml constraints.txt $(NATIVE)
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[lab,dev]"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[lab,export,dev]"
 	touch $@
 
 # Leaks are not checked: Python itself leaves some at exit. The sanitizer must be loaded before Python is.

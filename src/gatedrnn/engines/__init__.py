@@ -20,18 +20,25 @@ from gatedrnn.gates import GATES, Gate, program_of
 ENGINES: dict[str, Engine] = {"cpu": CPUEngine(), "graph": GraphEngine(), "reference": ReferenceEngine()}
 
 
-def check_name(name: str) -> None:
+def check_name(name: str | Engine) -> None:
     """Raise ValueError for an engine that does not exist."""
-    if name != "auto" and name not in ENGINES:
+    if not isinstance(name, Engine) and name != "auto" and name not in ENGINES:
         raise ValueError(f"unknown engine {name!r}; known engines: auto, {', '.join(ENGINES)}")
 
 
-def resolve(name: str, scan: Scan) -> Engine:
+def resolve(name: str | Engine, scan: Scan) -> Engine:
     """The first engine that serves the scan, or the one asked for; RuntimeError if that one cannot.
 
     An engine that is not there is passed over with a warning, one that a wrong setting keeps away is an error. So is a
     gate whose methods are wrong, on every engine alike.
     """
+    if isinstance(name, Engine):
+        return name
+    tracing = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined,no-untyped-call]
+    if tracing and _in_onnx_export():
+        raise RuntimeError(
+            "torch.onnx.export does not know the layers of gatedrnn: use gatedrnn.export.onnx(model, example, path)"
+        )
     if type(scan.gate) not in _BUILT_IN:
         _check_gate(scan.gate, torch.float64 if scan.input.dtype == torch.float64 else torch.float32)
     if name != "auto":
@@ -70,11 +77,17 @@ def _preferred(name: str) -> Engine:
 _BUILT_IN = frozenset(GATES.values())
 
 
+def _in_onnx_export() -> bool:
+    return torch.onnx.is_in_onnx_export()
+
+
 def _check_gate(gate: Gate, dtype: torch.dtype) -> None:
     program_of(gate, dtype)
 
 
-_check_gate._dynamo_marked_constant = True  # type: ignore[attr-defined]  # called by torch.compile, not traced
+# torch.compile calls these and does not trace them; it takes torch's own is_in_onnx_export for False.
+_in_onnx_export._dynamo_marked_constant = True  # type: ignore[attr-defined]
+_check_gate._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
 
 @lru_cache
@@ -86,7 +99,7 @@ def _warn_once(name: str, reason: str) -> None:
     )
 
 
-def explain(name: str, scan: Scan) -> str:
+def explain(name: str | Engine, scan: Scan) -> str:
     """Which engine will run and why; then, a line each, why the others will not."""
     chosen = resolve(name, scan)
     why = "asked for" if name != "auto" else "the first that can serve"

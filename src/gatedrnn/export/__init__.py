@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gatedrnn.export.onnx import onnx
 from gatedrnn.export.program import program
 
-__all__ = ["program"]
+__all__ = ["onnx", "program"]

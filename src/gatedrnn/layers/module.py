@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from gatedrnn import engines, gates
+from gatedrnn.engines import Engine
 from gatedrnn.gates import Gate
 
 _ENTRY = "gatedrnn"
@@ -24,7 +25,7 @@ class RecurrentModule(nn.Module):
     """
 
     _forget_gate: Gate | None = None
-    _engine = "auto"
+    _engine: str | Engine = "auto"
 
     @property
     def forget_gate(self) -> Gate:
@@ -43,12 +44,12 @@ class RecurrentModule(nn.Module):
         self._forget_gate = new
 
     @property
-    def engine(self) -> str:
-        """What runs the loop over time: "auto", or the name of an engine."""
+    def engine(self) -> str | Engine:
+        """What runs the loop over time: "auto", the name of an engine, or an engine."""
         return self._engine
 
     @engine.setter
-    def engine(self, name: str) -> None:
+    def engine(self, name: str | Engine) -> None:
         engines.check_name(name)
         self._engine = name
 

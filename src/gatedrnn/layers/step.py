@@ -121,14 +121,14 @@ class RecurrentStep(RecurrentModule):
         sizes = self.cell.state_sizes(self.hidden_size)
         state = state_tuple(self._name, self.cell, hx)
         if state is None:
-            return tuple(torch.zeros(len(x), size, dtype=x.dtype, device=x.device) for size in sizes)
+            return tuple(torch.zeros(x.shape[0], size, dtype=x.dtype, device=x.device) for size in sizes)
         for s in state:
             if s.dim() not in (1, 2):
                 raise ValueError(f"{self._name}: Expected hidden to be 1D or 2D, got {s.dim()}D instead")
         if not batched:
             state = tuple(s.unsqueeze(0) for s in state)
         for entry, s, size in zip(self.cell.states, state, sizes, strict=True):
-            check_state(self._name, entry, s, x, (len(x), size))
+            check_state(self._name, entry, s, x, (x.shape[0], size))
         return state
 
     def extra_repr(self) -> str:
