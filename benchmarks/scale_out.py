@@ -26,6 +26,7 @@ from gatedrnn.lab.tasks import Adding
 from gatedrnn.lab.training import Run, Training
 
 SECONDS = 65.0  # of a run
+_LONG = 3.0  # seconds after which an update is not made a second time
 TRAINING_IMAGES = {"smnist": 54_000, "psmnist": 54_000, "scifar": 45_000}
 # Official sizes, so that no data is needed: words of the vocabulary, chunks of an epoch, clips for training.
 WORDS, CHUNKS, CLIPS = 10_000, 681, 24_500
@@ -84,7 +85,7 @@ def update_seconds(run: Run) -> float:
     shape = (task.steps, training.batch_size)
     x = torch.randint(WORDS, shape) if words else torch.randn(*shape, task.input_size)
     times = []
-    for _ in range(2):
+    while len(times) < 2 and sum(times) < _LONG:  # the first one finds its memory
         begin = time.perf_counter()
         network(x).output.square().mean().backward()
         times.append(time.perf_counter() - begin)
@@ -110,13 +111,14 @@ def paper() -> None:
         except NotRunnableError:
             continue
     hours: dict[tuple[str, int], list[float]] = {}
-    seconds: dict[str, float] = {}
-    for declared in seen.values():
-        run, model = declared.run, declared.folder.rpartition("/")[0]
-        if model not in seconds:
-            seconds[model] = update_seconds(run)
+    seconds: dict[object, float] = {}
+    for run in (declared.run for declared in seen.values()):
+        shape = (run.task.steps, run.training.batch_size, repr(run.model))
+        if shape not in seconds:
+            seconds[shape] = update_seconds(run)
+            print(f"{seconds[shape]:.2f} s an update: {run.task.name}, {run.model}", file=sys.stderr, flush=True)
         hidden = getattr(run.model, "hidden_size")  # noqa: B009 - of every model there is, of no interface
-        hours.setdefault((run.task.name, hidden), []).append(seconds[model] * updates_of(run) / 3600)
+        hours.setdefault((run.task.name, hidden), []).append(seconds[shape] * updates_of(run) / 3600)
     print("| task | units | runs | core hours | longest run, hours |\n| --- | --- | --- | --- | --- |")
     for (task, hidden), each in hours.items():
         print(f"| {task} | {hidden} | {len(each)} | {sum(each):,.0f} | {max(each):,.0f} |", flush=True)
