@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,13 @@ from gatedrnn.lab.experiments import DeclaredRun
 from gatedrnn.lab.experiments.launchers import LauncherError, Local
 from gatedrnn.lab.experiments.launchers.slurm import Slurm
 from gatedrnn.lab.experiments.sweep import RunState, Sweep
+from gatedrnn.lab.models import Model
 from gatedrnn.lab.records import read_run
+from gatedrnn.lab.tasks import Adding
+from gatedrnn.lab.training import Run, Training
 
-from .cluster_sweep import runs
-
-_SECONDS = 15  # of a job: an update, and the start of the process, must fit; the whole run must not
+_SECONDS = 25  # of a job: the start of a process takes some of them
+_TRAINING = 30.0  # seconds that a run trains: longer than its job, however fast the machine is
 
 
 class Here(Slurm):
@@ -34,13 +35,13 @@ class Here(Slurm):
         return executor
 
 
-def _long_runs() -> list[DeclaredRun]:
-    """Two that take longer than a job may."""
-    chosen = runs(updates=2500)[:2]
-    for place, one in enumerate(chosen):
-        training = dataclasses.replace(one.run.training, checkpoint_seconds=600.0)  # only what the job saves at its end
-        chosen[place] = dataclasses.replace(one, run=dataclasses.replace(one.run, training=training))
-    return chosen
+def _run(seed: int, **options: Any) -> DeclaredRun:
+    """Without checkpoints but those that the job makes before its end."""
+    training = Training(
+        evaluate_every=500, evaluation_size=50, batch_size=16, checkpoint_seconds=600.0, seed=seed, **options
+    )
+    run = Run(Adding(50), Model(hidden_size=16), training)
+    return DeclaredRun("fast", seed, run, f"adding/fast/seed{seed}")
 
 
 def _metrics(folder: Path) -> list[dict[str, Any]]:
@@ -49,23 +50,24 @@ def _metrics(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.slow
 def test_runs_longer_than_their_jobs_continue_by_requeue(tmp_path: Path) -> None:
-    chosen = _long_runs()
     seen: list[tuple[str, str]] = []
 
     def told(run: RunState) -> None:
         seen.append((run.name, run.state))
 
-    pool = Sweep(chosen, tmp_path / "slurm", Here())
+    out = tmp_path / "slurm"
+    pool = Sweep([_run(seed, updates=10**6, budget_seconds=_TRAINING) for seed in (0, 1)], out, Here())
     pool.go(told)
-    assert [(run.state, run.reason) for run in pool.runs] == [("finished", None)] * 2
+    assert [(run.state, run.reason) for run in pool.runs] == [("budget_spent", None)] * 2
     assert ("adding/fast/seed0", "running") in seen
-    here = Sweep(chosen, tmp_path / "local", Local(2, cores=2))
-    here.go(lambda run: None)
-    for one in chosen:
-        assert _metrics(tmp_path / "slurm" / one.folder) == _metrics(tmp_path / "local" / one.folder)
-    resumed = [(read_run(tmp_path / "slurm" / one.folder).record or {})["resumed"] for one in chosen]
-    assert min(resumed) >= 1
-    assert not list((tmp_path / "slurm").rglob("*.news")) and not list((tmp_path / "slurm").glob(".sweep-*"))
+    assert min((read_run(run.folder).record or {})["resumed"] for run in pool.runs) >= 1
+    assert not list(out.rglob("*.news")) and not list(out.glob(".sweep-*"))
+
+    # As many updates without an interruption.
+    whole = [_run(seed, updates=run.update) for seed, run in enumerate(pool.runs)]
+    Sweep(whole, tmp_path / "local", Local(2, cores=2)).go(lambda run: None)
+    for one in whole:
+        assert _metrics(out / one.folder) == _metrics(tmp_path / "local" / one.folder)
 
 
 def test_without_slurm_or_submitit(
