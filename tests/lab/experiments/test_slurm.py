@@ -17,8 +17,10 @@ from gatedrnn.lab.records import read_run
 from gatedrnn.lab.tasks import Adding
 from gatedrnn.lab.training import Run, Training
 
-_SECONDS = 25  # of a job: the start of a process takes some of them
-_TRAINING = 30.0  # seconds that a run trains: longer than its job, however fast the machine is
+_SECONDS = 45  # of a job: the start of its processes takes some of them
+_TRAINING = (
+    45.0  # seconds that a run trains: longer than its job, however fast the machine is. submitit allows six jobs
+)
 
 
 class Here(Slurm):

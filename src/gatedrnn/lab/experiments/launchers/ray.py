@@ -13,7 +13,7 @@ from typing import Any
 from gatedrnn.lab.experiments.launchers.base import Job, LauncherError, Message
 from gatedrnn.lab.experiments.launchers.remote import Remote, RemoteRun, Sender, last_message
 
-_ANSWER = 60.0  # seconds in which a node must say whether it can make the runs
+_ANSWER = 180.0  # seconds in which a node must say whether it can make the runs; it may have to start Python and torch
 _CONNECT = 5.0
 
 
