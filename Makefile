@@ -18,6 +18,7 @@ test: lint types
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
 test-slow: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[ray,slurm]"
 	$(BIN)/python -m pytest -n 2 -m slow
 
 lint: $(VENV)/installed

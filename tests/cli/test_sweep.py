@@ -35,6 +35,12 @@ SMOKE = ["sweep", "fig:adding_mse", "--budget", "smoke", "--jobs", "1"]
         (["fig:copy_loss", "--seeds", "4", "--models", "NRU"], "no run of --models NRU has one of --seeds 4"),
         (["fig:copy_loss", "--jobs", "0"], "--jobs must be at least 1 and at most the "),
         (["fig:copy_loss", "--jobs", "100000"], "--jobs must be at least 1 and at most the "),
+        (["fig:copy_loss", "--threads", "100000"], "--threads must be at least 1 and at most the "),
+        (["fig:copy_loss", "--launcher", "cloud"], "--launcher must be one of local, ray, slurm, got 'cloud'"),
+        (["fig:copy_loss", "--address", "auto"], "--address is for --launcher ray, not for local"),
+        (["fig:copy_loss", "--launcher", "ray", "--minutes", "9"], "--minutes is for --launcher slurm, not for ray"),
+        (["fig:copy_loss", "--launcher", "slurm", "--minutes", "0"], "--minutes must be at least 1, got 0"),
+        (["fig:copy_loss", "--launcher", "ray", "--threads", "0"], "--threads must be at least 1, got 0"),
     ],
 )
 def test_wrong_arguments_end_in_one_line(

@@ -11,11 +11,16 @@ from typing import Annotated
 
 import tyro
 
-from gatedrnn.cli.failure import Failure
+from gatedrnn.cli.failure import Failure, as_option
 from gatedrnn.cli.sweep_progress import shown, summary
 from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS, OWN, DeclaredRun, NotRunnableError
-from gatedrnn.lab.experiments.launchers import Local
+from gatedrnn.lab.experiments.launchers import Launcher, LauncherError, Local
+from gatedrnn.lab.experiments.launchers.ray import Ray
+from gatedrnn.lab.experiments.launchers.slurm import Slurm
 from gatedrnn.lab.experiments.sweep import Sweep as Pool
+
+# The launchers, and the options that are theirs alone.
+_LAUNCHERS = {"local": (), "ray": ("address",), "slurm": ("minutes", "partition")}
 
 
 @dataclass(frozen=True)
@@ -33,8 +38,19 @@ class Sweep:
     """Folder for the runs; made if it does not exist."""
     budget: str = "desk"
     """paper: the full setting; desk: a few hours on two cores, the same task made smaller; smoke: seconds."""
+    launcher: str = "local"
+    """local: processes of this machine; ray: a Ray cluster; slurm: jobs of SLURM. The last two need --out on storage
+    that all machines share."""
     jobs: int | None = None
-    """Runs at the same time, each with its share of the cores. (default: one for each core)"""
+    """Runs at the same time. (default: local: one for each core; ray, slurm: as many as there is room for)"""
+    threads: int | None = None
+    """Cores of each run. (default: local: its share of the cores; ray, slurm: 1)"""
+    address: str | None = None
+    """ray: HOST:PORT of the cluster. (default: auto, the cluster that this machine belongs to)"""
+    minutes: int | None = None
+    """slurm: time limit of a job; a run that is not over by then is queued again, and continues. (default: 60)"""
+    partition: str | None = None
+    """slurm: partition for the jobs. (default: that of the cluster)"""
     models: str | None = None
     """Some models only: names separated by commas. (default: all)"""
     seeds: str | None = None
@@ -48,13 +64,14 @@ class Sweep:
         """Train, show the progress, and list the runs that failed."""
         runs = self._chosen()
         try:
-            pool = Pool(runs, self.out, Local(self.jobs))
+            pool = Pool(runs, self.out, self._launcher())
         except ValueError as wrong:
-            text = str(wrong)
-            raise Failure(f"--{text}" if text.startswith("jobs ") else text) from wrong
+            raise Failure(as_option(wrong, self)) from wrong
         try:
             with shown(pool) as changed:
                 pool.go(changed)
+        except LauncherError as wrong:
+            raise Failure(str(wrong)) from wrong
         except OSError as wrong:
             raise Failure(f"cannot write to {self.out}: {wrong}") from wrong
         except KeyboardInterrupt:
@@ -69,6 +86,21 @@ class Sweep:
             raise Failure(
                 f"{len(failed)} of {len(pool.runs)} runs failed; run the same command to try them again", code=1
             )
+
+    def _launcher(self) -> Launcher:
+        for launcher, options in _LAUNCHERS.items():
+            for option in options:
+                if launcher != self.launcher and getattr(self, option) is not None:
+                    raise ValueError(f"{option} is for --launcher {launcher}, not for {self.launcher}")
+        given = {name: getattr(self, name) for name in _LAUNCHERS.get(self.launcher, ())}
+        given = {name: value for name, value in given.items() if value is not None}
+        if self.launcher == "ray":
+            return Ray(**given, jobs=self.jobs, threads=self.threads)
+        if self.launcher == "slurm":
+            return Slurm(**given, jobs=self.jobs, threads=self.threads)
+        if self.launcher == "local":
+            return Local(self.jobs, self.threads)
+        raise ValueError(f"launcher must be one of {', '.join(_LAUNCHERS)}, got {self.launcher!r}")
 
     def _chosen(self) -> list[DeclaredRun]:
         experiments = {**EXPERIMENTS, **OWN}

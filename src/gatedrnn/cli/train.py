@@ -42,7 +42,10 @@ class Job(Generic[_Task, _Model]):
             return self._run()
         try:
             self._run()
-        except Failure as failure:  # the first process of torchrun's says it
+        except Failure as failure:
+            # What is wrong with options and folder is the same for all of torchrun's: the first of them says it.
+            if isinstance(failure.__cause__, DataError) or not isinstance(failure.__cause__, ValueError):
+                raise
             raise SystemExit(failure.code) from None
         return None
 

@@ -26,13 +26,15 @@ ROOT = Path(__file__).parents[3]
 BOUND = 240.0  # seconds: what takes longer hangs
 
 
-def started(processes: int, *arguments: object, restarts: int = 0) -> subprocess.Popen[str]:
-    """The runs of together.py, by so many processes on the loopback interface."""
+def started(
+    processes: int, *arguments: object, restarts: int = 0, module: str = "tests.lab.training.together"
+) -> subprocess.Popen[str]:
+    """A module with its arguments, by so many processes on the loopback interface."""
     launch = [
         *("-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"),
         *(f"--max-restarts={restarts}", "--monitor-interval=0.1"),
     ]
-    command = [sys.executable, *(launch if processes > 1 else []), "-m", "tests.lab.training.together"]
+    command = [sys.executable, *(launch if processes > 1 else []), "-m", module]
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "PYTHONPATH": str(ROOT)}
     return subprocess.Popen(
         [*command, *map(str, arguments)], cwd=ROOT, env=environment, text=True, stdout=subprocess.PIPE,
@@ -178,6 +180,28 @@ def test_another_number_of_processes_must_be_asked_for_and_is_noted(tmp_path: Pa
     assert found is not None and found["outcome"] == "finished"
     assert "continuing with another number of processes (2, now 1)" in found["notes"]
     assert _options(tmp_path)["processes"] is None  # one
+
+
+@pytest.mark.slow
+def test_the_command_speaks_once(tmp_path: Path) -> None:
+    run = ["--length", "10", "--hidden-size", "4", "--updates", "3", "--batch-size", "4", "--evaluation-size", "5"]
+    command = ["train", "adding", *run, "--out", str(tmp_path / "run")]
+    process = started(2, *command, module="gatedrnn.cli")
+    try:
+        printed, errors = process.communicate(timeout=BOUND)
+    finally:
+        _kill_all(process)
+    assert process.returncode == 0, errors
+    assert printed.startswith("finished after 3 updates in ") and printed.count("\n") == 1
+    assert errors.count("update 3/3") == 1
+
+    process = started(2, *command, "--processes", "3", module="gatedrnn.cli")
+    try:
+        printed, errors = process.communicate(timeout=BOUND)
+    finally:
+        _kill_all(process)
+    assert process.returncode == 1 and printed == ""
+    assert errors.count("gatedrnn: --processes must be 2, which torchrun started, got 3\n") == 1
 
 
 def _options(folder: Path) -> dict[str, Any]:

@@ -23,7 +23,12 @@ from gatedrnn.lab.training.run import Run
 
 def rank_here() -> int:
     """The place of this process among those that torchrun started; 0 without torchrun."""
-    return int(os.environ["RANK"]) if dist.is_torchelastic_launched() else 0
+    return int(os.environ["RANK"]) if _together() else 0
+
+
+def _together() -> bool:
+    """Whether torchrun started this process. Some builds of torch have no distributed part."""
+    return dist.is_available() and dist.is_torchelastic_launched()
 
 
 class Ranks:
@@ -172,7 +177,7 @@ def joined(run: Run) -> Iterator[Ranks]:
 
     Raises ValueError for what they cannot train.
     """
-    training, together = run.training, dist.is_torchelastic_launched()
+    training, together = run.training, _together()
     size = int(os.environ["WORLD_SIZE"]) if together else 1
     if training.processes not in (None, size):
         how = "torchrun started" if together else "there is without torchrun"

@@ -1,8 +1,8 @@
 """One run in a process of its own: ``python -m gatedrnn.lab.experiments.launchers.worker``.
 
 The job comes as a line of JSON on the standard input and the patience as another; then it stays open: when it ends, so
-has the sweep, and the run stops at once. SIGINT ends the run with a checkpoint. How far it is goes as lines of JSON to what was the standard output; whatever else is printed goes to
-the log, the standard error.
+has the sweep, and the run stops at once. SIGINT ends the run with a checkpoint. How far it is goes as lines of JSON to
+what was the standard output; whatever else is printed goes to the log, the standard error.
 """
 
 from __future__ import annotations
