@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import astuple, replace
 
 import pytest
 import torch
 from torch import nn
 
-from gatedrnn.bench import suites
-from gatedrnn.bench.bars import Bar
+from gatedrnn import LSTM, explain
+from gatedrnn.bench import bars, engine, suites
+from gatedrnn.bench.bars import Bar, Runner
 from gatedrnn.bench.check import WrongResultError, check
 from gatedrnn.bench.contestants import Contestant, ours, peer
 from gatedrnn.bench.measure import Ratio, Timing, timed
 from gatedrnn.bench.memory import peak
 from gatedrnn.bench.report import markdown, write
+from gatedrnn.bench.user_gates import USER_GATES
 from gatedrnn.bench.work import Data, Shape, Work, step
+from gatedrnn.gates import check_gate
 
 SHAPE = Shape(12, 6, 2, 5)
 
@@ -112,14 +115,46 @@ def test_verdicts(value: float, verdict: str) -> None:
 
 def test_the_quick_suite_and_its_files(tmp_path) -> None:
     timings = [timing for times, _ in suites.quick(1, silent) for timing in times]
-    bars = [Bar("a bar", Ratio(0.5, 0.4, 0.6), 0.7, 0.5)]
-    write(tmp_path, "quick", bars, timings, [])
+    a_bar = [Bar("a bar", Ratio(0.5, 0.4, 0.6), 0.7, 0.5)]
+    write(tmp_path, "quick", a_bar, timings, [])
     record = json.loads((tmp_path / "bench.json").read_text())
     assert [t["seconds"] for t in record["timings"]] == [list(t.seconds) for t in timings]
     assert record["bars"][0]["verdict"] == "aim" and record["machine"]["torch"] == torch.__version__
     text = (tmp_path / "bench.md").read_text()
-    assert text == markdown(bars, timings) and "| a bar | 0.500 (0.400 … 0.600) | ≤ 0.7 | ≤ 0.5 | aim |" in text
+    assert text == markdown(a_bar, timings) and "| a bar | 0.500 (0.400 … 0.600) | ≤ 0.7 | ≤ 0.5 | aim |" in text
     assert {path.name for path in tmp_path.iterdir()} == {"bench.json", "bench.md", "bench.png", "bench.svg"}
+
+
+class Small(Runner):
+    """Every comparison at a tenth of its size or less, once."""
+
+    def time(self, *entries: tuple[Contestant, Work]) -> list[Timing]:
+        small = [
+            (contestant, replace(work, shape=Shape(*(min(size, 6) for size in astuple(work.shape))), repeats=2))
+            for contestant, work in entries
+        ]
+        return timed(small, 1, silent)
+
+
+def test_the_bars_of_the_engine_compare_right_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the suite times is checked before, so that nothing is raised says that all contestants agree."""
+    monkeypatch.setattr(bars, "Runner", Small)
+    measured, _ = engine.run_engine(1, silent)
+    assert len({bar.name for bar in measured}) == len(measured) == 19
+    assert all(bar.aim < bar.must and bar.measured.median > 0 for bar in measured)
+
+
+def test_the_gates_of_the_benchmark_are_gates_that_run_natively() -> None:
+    for gate in USER_GATES:
+        if not gate.name.startswith("where"):  # it has a kink, where no derivative is right
+            check_gate(gate)
+        assert "as a native program" in explain(LSTM(2, 3, forget_gate=gate), torch.zeros(1, 1, 2)), gate.name
+
+
+def test_a_time_is_that_of_one_repetition() -> None:
+    (once,) = timed([(ours("lstm"), Work(SHAPE, "none"))], 5, silent)
+    (often,) = timed([(ours("lstm"), Work(SHAPE, "none", repeats=100))], 5, silent)
+    assert often.median < 20 * once.median
 
 
 def test_peak_memory_is_that_of_the_step() -> None:

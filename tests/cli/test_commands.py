@@ -66,7 +66,7 @@ WRONG = {
     "list adding": "unknown: adding; see gatedrnn list --help",
     "sweep": "sweep needs LABEL, --out PATH; see gatedrnn sweep --help",
     "report --out x": "report needs RUNS; see gatedrnn report --help",
-    "bench --out x --suite long": "--suite must be one of 'bars', 'paper', 'sweep', 'quick', got 'long'; "
+    "bench --out x --suite long": "--suite must be one of 'bars', 'engine', 'paper', 'sweep', 'quick', got 'long'; "
     "see gatedrnn bench --help",
     "train": f"no task given; {TASKS}",
     "train ading": f"unknown task 'ading'; {TASKS}",

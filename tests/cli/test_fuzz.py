@@ -17,7 +17,7 @@ import torch
 
 import gatedrnn
 from gatedrnn import cli, gates, inits, theory
-from gatedrnn.bench import bars, report, suites
+from gatedrnn.bench import bars, engine, report, suites
 from gatedrnn.cli import demo
 from gatedrnn.cli.sweep import Pool
 from gatedrnn.cli.verbs import VERBS
@@ -67,7 +67,7 @@ WORDS = [
 NAMES = {
     "cell": LAYERS, "forget_gate": gates.GATES, "forget_init": inits.INITS, "optimizer": OPTIMIZERS, "schedule": SCHEDULES,
     "engine": ["auto", "cpu", "reference"], "autocast": ["bfloat16", "float16"], "budget": BUDGETS, "gates": gates.GATES,
-    "device": ["cpu", "cpu:3", "cuda", "meta", "mkldnn", "privateuseone"], "suite": ["bars", "paper", "sweep", "quick"],
+    "device": ["cpu", "cpu:3", "cuda", "meta", "mkldnn", "privateuseone"], "suite": ["bars", "engine", "paper", "sweep", "quick"],
 }  # fmt: skip
 HELP = -1
 #: Whose large values are right, and would take hours or all cores.
@@ -201,6 +201,7 @@ def _no_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(theory, "run", nothing)
     monkeypatch.setattr(Pool, "go", nothing)
     monkeypatch.setattr(bars, "run_bars", lambda *arguments: ([], []))
+    monkeypatch.setattr(engine, "run_engine", lambda *arguments: ([], []))
     for suite in ("paper", "sweep", "quick"):
         monkeypatch.setattr(suites, suite, nothing)
     monkeypatch.setattr(report, "write", nothing)

@@ -6,7 +6,7 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from gatedrnn.bench.contestants import Contestant, ours, peer
@@ -39,7 +39,9 @@ class Bar:
         return "must" if sign * self.measured.median <= sign * self.must else "missed"
 
 
-class _Runner:
+class Runner:
+    """Times what the bars compare and collects the times."""
+
     def __init__(self, rounds: int, say: Say) -> None:
         self.rounds, self.say, self.timings = rounds, say, list[Timing]()
 
@@ -52,16 +54,24 @@ class _Runner:
 
 def run_bars(rounds: int, say: Say) -> tuple[list[Bar], list[Timing]]:
     """Measure all bars; takes about a quarter of an hour."""
-    runner = _Runner(rounds, say)
+    measures = (_training, _gru, _variants, _long, _ragged, _inference, _threads, _memory, _recompute, _import)
+    return run_measures(measures, rounds, say)
+
+
+def run_measures(
+    measures: Sequence[Callable[[Runner], Iterator[Bar]]], rounds: int, say: Say
+) -> tuple[list[Bar], list[Timing]]:
+    """The bars that the functions give, each said as soon as it is measured."""
+    runner = Runner(rounds, say)
     bars: list[Bar] = []
-    for measure in (_training, _gru, _variants, _long, _ragged, _inference, _threads, _memory, _recompute, _import):
+    for measure in measures:
         for bar in measure(runner):
             say(f"{bar.name}: {bar.measured}{bar.unit} — must {bar.must:g}, aim {bar.aim:g}: {bar.verdict}")
             bars.append(bar)
     return bars, runner.timings
 
 
-def _training(runner: _Runner) -> Iterator[Bar]:
+def _training(runner: Runner) -> Iterator[Bar]:
     limits = {SMALL: ((0.70, 0.45), (0.45, 0.33)), LARGE: ((0.70, 0.55), (0.55, 0.42))}
     for shape, (untied_limits, tied_limits) in limits.items():
         work = Work(shape)
@@ -74,13 +84,13 @@ def _training(runner: _Runner) -> Iterator[Bar]:
         yield Bar(f"tied fast LSTM ÷ torch.nn.LSTM, H={shape.H}", Ratio.of(tied, nn), *tied_limits)
 
 
-def _gru(runner: _Runner) -> Iterator[Bar]:
+def _gru(runner: Runner) -> Iterator[Bar]:
     for shape, limits in {SMALL: (0.50, 0.30), LARGE: (0.50, 0.38)}.items():
         nn, gru = runner.time((peer("gru"), Work(shape)), (ours("gru", "sigmoid", "cpu"), Work(shape)))
         yield Bar(f"GRU ÷ torch.nn.GRU, H={shape.H}", Ratio.of(gru, nn), *limits)
 
 
-def _variants(runner: _Runner) -> Iterator[Bar]:
+def _variants(runner: Runner) -> Iterator[Bar]:
     dense, last = Work(SMALL), Work(SMALL, "last")
     sigmoid, fast, refine, fast_last = runner.time(
         (ours("lstm", "sigmoid", "cpu", tied=True), dense),
@@ -97,13 +107,13 @@ def _variants(runner: _Runner) -> Iterator[Bar]:
     yield Bar("÷ Python loop over the reference cell, H=128", Ratio.of(native, loop), 0.15, 0.08)
 
 
-def _long(runner: _Runner) -> Iterator[Bar]:
+def _long(runner: Runner) -> Iterator[Bar]:
     contestant = ours("lstm", "fast", "cpu", tied=True)
     short, long = runner.time((contestant, Work(Shape(500, 64, 2, 128))), (contestant, Work(Shape(16000, 64, 2, 128))))
     yield Bar("time a step at T=16000 ÷ at T=500", Ratio.of(long, short, per_useful_step=True), 1.15, 1.05)
 
 
-def _ragged(runner: _Runner) -> Iterator[Bar]:
+def _ragged(runner: Runner) -> Iterator[Bar]:
     contestant, ragged = ours("lstm", "sigmoid", "cpu"), Work(SMALL, shortest=100)
     padded, lengths, packed = runner.time(
         (contestant, Work(SMALL)), (contestant, ragged), (_packed(contestant), ragged)
@@ -116,14 +126,14 @@ def _packed(contestant: Contestant) -> Contestant:
     return Contestant(f"{contestant.name} packed", contestant.cell, contestant.options, packed=True)
 
 
-def _inference(runner: _Runner) -> Iterator[Bar]:
+def _inference(runner: Runner) -> Iterator[Bar]:
     for batch in (64, 1):
         work = Work(Shape(1000, batch, 2, 128), "none")
         nn, mine = runner.time((peer("lstm"), work), (ours("lstm", "sigmoid", "cpu"), work))
         yield Bar(f"inference ÷ torch.nn.LSTM, H=128, batch {batch}", Ratio.of(mine, nn), 1.00, 0.70)
 
 
-def _threads(runner: _Runner) -> Iterator[Bar]:
+def _threads(runner: Runner) -> Iterator[Bar]:
     for shape in (SMALL, LARGE):
         one, two = runner.time(
             (ours("lstm", "fast", "cpu", tied=True, threads=1), Work(shape)),
@@ -133,7 +143,7 @@ def _threads(runner: _Runner) -> Iterator[Bar]:
         yield Bar(f"two threads against one, H={shape.H}", ratio, 1.7, 1.9, higher_is_better=True)
 
 
-def _memory(runner: _Runner) -> Iterator[Bar]:
+def _memory(runner: Runner) -> Iterator[Bar]:
     work = Work(PAPER["adding"])
     runner.say("peak memory at T=5000")
     mine, _ = peak(ours("lstm", "sigmoid", "cpu"), work)
@@ -141,7 +151,7 @@ def _memory(runner: _Runner) -> Iterator[Bar]:
     yield Bar("peak memory ÷ torch.nn.LSTM, T=5000", _exactly(mine / nn), 0.75, 0.50)
 
 
-def _recompute(runner: _Runner) -> Iterator[Bar]:
+def _recompute(runner: Runner) -> Iterator[Bar]:
     contestant = ours("lstm", "fast", "cpu", tied=True, recompute=True)
     for loss, must, aim in (("dense", 4.0, 2.5), ("last", 3.0, 1.5)):
         runner.say(f"peak memory at T=100000 with recompute, {loss}")
@@ -149,7 +159,7 @@ def _recompute(runner: _Runner) -> Iterator[Bar]:
         yield Bar(f"recompute, T=100000, B=16, {loss}: whole process", _exactly(whole / GIGABYTE), must, aim, " GB")
 
 
-def _import(runner: _Runner) -> Iterator[Bar]:
+def _import(runner: Runner) -> Iterator[Bar]:
     runner.say("time of import")
     code = "import torch, time; start = time.perf_counter(); import gatedrnn; print(time.perf_counter() - start)"
     # As after an installation: with the modules compiled, which the first of these does if nothing did before.

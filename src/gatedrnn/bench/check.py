@@ -11,8 +11,6 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 from gatedrnn.bench.contestants import Contestant
 from gatedrnn.bench.work import Data, Loss, Work, step
 
-#: Steps of the check; a longer sequence is cut.
-STEPS = 500
 #: Largest error of float32, relative to the largest entry of the tensor: rounding of 1e-7 over 500 steps and the sum of
 #: weight gradients over all steps and rows. A wrong formula is off by 1e-2 and more.
 TOLERANCE = {"output": 1e-4, "gradient": 1e-3}
@@ -36,7 +34,7 @@ def _checked(contestant: Contestant, work: Work) -> float:
     if work.shortest is not None:  # the last step is padding for most rows
         losses = (work.loss,)
     for loss in losses:
-        short = replace(work, loss=loss).cut(STEPS)
+        short = replace(work, loss=loss, repeats=1).cut(contestant.checked_steps)
         data, wide = contestant.prepare(Data.draw(short)), Data.draw(short, torch.float64)
         layer = contestant.build(short.shape)
         truth, names = contestant.truth(layer, short.shape)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from gatedrnn import layers
 from gatedrnn.bench.work import Data, Shape, step
-from gatedrnn.gates import Sigmoid
+from gatedrnn.gates import Gate, Sigmoid
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,24 +31,33 @@ class Contestant:
     threads: int = 2
     #: How a ragged batch is given: torch.nn knows packing only.
     packed: bool = False
+    layers: int = 1
+    #: The single-step module, called step after step.
+    single: bool = False
+    #: Steps of the check of its values; a longer sequence is cut.
+    checked_steps: int = 500
 
     def build(self, shape: Shape) -> nn.Module:
         torch.manual_seed(0)
+        if self.single:
+            if self.library == "torch.nn":
+                return _Unrolled(getattr(nn, layers.STEPS[self.cell].__name__)(shape.I, shape.H))
+            return _Unrolled(_single_step(self.cell)(shape.I, shape.H, **self.options))
         if self.library == "torch.nn":
-            return getattr(nn, layers.LAYERS[self.cell].__name__)(shape.I, shape.H)  # type: ignore[no-any-return]
+            kind = getattr(nn, layers.LAYERS[self.cell].__name__)
+            return kind(shape.I, shape.H, self.layers)  # type: ignore[no-any-return]
         if self.library == "torchrecurrent":
             module = importlib.import_module("torchrecurrent")
             return getattr(module, layers.LAYERS[self.cell].__name__)(shape.I, shape.H)  # type: ignore[no-any-return]
-        return _layer(self.cell)(shape.I, shape.H, **self.options)
+        return _layer(self.cell)(shape.I, shape.H, self.layers, **self.options)
 
     def run(self, layer: nn.Module, data: Data) -> Tensor:
         lengths = data.work.lengths()
+        arguments = {} if lengths is None or self.packed else {"lengths": lengths}
         with _settings(self.threads, self.flush_denormal):
-            if lengths is None:
-                return step(layer, data)
-            if self.packed:
-                return step(layer, data)
-            return step(layer, data, lengths=lengths)
+            for _ in range(data.work.repeats - 1):
+                step(layer, data, **arguments)
+            return step(layer, data, **arguments)
 
     def prepare(self, data: Data) -> Data:
         """The data as this contestant takes them; not timed."""
@@ -59,7 +68,7 @@ class Contestant:
         options = {**self.options, "engine": "reference", "recompute": False}
         if self.library != "gatedrnn":
             options["forget_gate"] = Sigmoid()
-        reference = _layer(self.cell)(shape.I, shape.H, dtype=torch.float64, **options)
+        reference = _layer(self.cell)(shape.I, shape.H, self.layers, dtype=torch.float64, **options)
         ours = {name.removesuffix("_l0"): name for name in reference.state_dict()}
         names = {name: ours[short] for name in layer.state_dict() if (short := _short(name)) in ours}
         if set(names.values()) != set(ours.values()):
@@ -68,8 +77,27 @@ class Contestant:
         return reference, names
 
 
+class _Unrolled(nn.Module):
+    """A single-step module as a layer."""
+
+    def __init__(self, cell: nn.Module) -> None:
+        super().__init__()
+        self.cell = cell
+
+    def forward(self, input: Tensor) -> tuple[Tensor, ...]:
+        state, outputs = None, []
+        for x in input.unbind():
+            state = self.cell(x, state)
+            outputs.append(state[0] if isinstance(state, tuple) else state)
+        return (torch.stack(outputs),)
+
+
 def _layer(cell: str) -> Callable[..., nn.Module]:
     return layers.LAYERS[cell]
+
+
+def _single_step(cell: str) -> Callable[..., nn.Module]:
+    return layers.STEPS[cell]
 
 
 def _short(name: str) -> str:
@@ -88,10 +116,10 @@ def _settings(threads: int, flush_denormal: bool) -> Iterator[None]:
         torch.set_flush_denormal(False)
 
 
-def ours(cell: str, gate: str = "sigmoid", engine: str = "auto", threads: int = 2, **options: Any) -> Contestant:
+def ours(cell: str, gate: str | Gate = "sigmoid", engine: str = "auto", threads: int = 2, **options: Any) -> Contestant:
     """Our layer, named by what distinguishes it."""
     extras = [name if value is True else f"{name}={value}" for name, value in options.items() if value]
-    name = " ".join(["gatedrnn", cell, gate, *extras, engine, *([f"{threads} threads"] if threads != 2 else [])])
+    name = " ".join(["gatedrnn", cell, str(gate), *extras, engine, *([f"{threads} threads"] if threads != 2 else [])])
     return Contestant(name, cell, {"forget_gate": gate, "engine": engine, **options}, threads=threads)
 
 

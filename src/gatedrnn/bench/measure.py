@@ -81,7 +81,7 @@ def timed(entries: Sequence[tuple[Contestant, Work]], rounds: int, say: Say, at_
             record, (contestant, _, layer, data, _) = seconds[place], prepared[place]
             start = time.perf_counter()
             contestant.run(layer, data)
-            record.append(time.perf_counter() - start)
+            record.append((time.perf_counter() - start) / data.work.repeats)
     return [
         Timing(c.name, str(w.shape), w.loss, error, w.useful_steps(), w.shape.T, tuple(record))
         for record, (c, w, _, _, error) in zip(seconds, prepared, strict=True)

@@ -44,6 +44,8 @@ class Work:
     loss: Loss = "dense"
     #: The shortest row of a ragged batch; rows are spread evenly from here to T. None: all rows have T steps.
     shortest: int | None = None
+    #: How often it is done for one time: what takes microseconds cannot be timed alone.
+    repeats: int = 1
 
     def cut(self, steps: int) -> Work:
         """The same work with at most so many steps."""

@@ -19,8 +19,9 @@ class Bench:
 
     out: Path
     """Folder for bench.json, bench.md and the plot; made if it does not exist."""
-    suite: Literal["bars", "paper", "sweep", "quick"] = "bars"
-    """bars: the engine's targets; paper: the paper's shapes; sweep: over T, B and H; quick: seconds."""
+    suite: Literal["bars", "engine", "paper", "sweep", "quick"] = "bars"
+    """bars: the engine's targets; engine: more of them, for gates of one's own, every cell, hard and small shapes and
+    single steps; paper: the paper's shapes; sweep: over T, B and H; quick: seconds."""
     rounds: int = 7
     """How often each contestant is timed."""
     shapes: str | None = None
@@ -28,7 +29,7 @@ class Bench:
 
     def run(self) -> None:
         """Measure, print the table, write the files."""
-        from gatedrnn.bench import bars, report, suites  # here, not above: --help should not wait for it
+        from gatedrnn.bench import bars, engine, report, suites  # here, not above: --help should not wait for it
         from gatedrnn.bench.check import WrongResultError
         from gatedrnn.bench.measure import Timing
         from gatedrnn.bench.work import PAPER
@@ -48,8 +49,9 @@ class Bench:
         timings: list[Timing] = []
         memory: list[dict[str, object]] = []
         try:
-            if self.suite == "bars":
-                measured, timings = bars.run_bars(self.rounds, _say)
+            if self.suite in ("bars", "engine"):
+                run = bars.run_bars if self.suite == "bars" else engine.run_engine
+                measured, timings = run(self.rounds, _say)
                 report.write(self.out, self.suite, measured, timings, memory)
             else:
                 suite = {"paper": suites.paper(self.rounds, _say, names), "sweep": suites.sweep(self.rounds, _say)}
