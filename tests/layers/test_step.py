@@ -51,14 +51,15 @@ def test_every_change_of_the_weights_is_noticed(case: Case) -> None:
     step = case.step(I, H, engine="auto", dtype=torch.float32)
     spread(step)
     x, weight = torch.randn(B, I), next(step.parameters())
+    state = as_argument(tuple(torch.randn(B, size) for size in step.cell.state_sizes(H)))
 
     def agrees() -> bool:
         step.engine = "auto"
-        found = as_tuple(step(x))[0]
+        found = as_tuple(step(x, state))[0]
         step.engine = "reference"
-        return torch.allclose(found, as_tuple(step(x))[0], atol=1e-5)
+        return torch.allclose(found, as_tuple(step(x, state))[0], atol=1e-5)
 
-    before = as_tuple(step(x))[0]
+    before = as_tuple(step(x, state))[0]
     with torch.no_grad():
         for change in (
             lambda: weight.mul_(1.5),
@@ -66,9 +67,10 @@ def test_every_change_of_the_weights_is_noticed(case: Case) -> None:
             lambda: weight.detach().numpy().__imul__(0.7),
             lambda: weight.data.share_memory_().mul_(1.4),
             lambda: setattr(weight, "data", torch.randn_like(weight)),
+            lambda: setattr(weight, "data", torch.randn(*weight.shape[::-1]).T),
         ):
             change()
             assert agrees()
-            after = as_tuple(step(x))[0]
+            after = as_tuple(step(x, state))[0]
             assert not torch.allclose(after, before)
             before = after

@@ -1,10 +1,8 @@
 """A native engine's scan inside torch, written once for every such engine: operators, autograd, second derivatives.
 
 A native engine brings four functions: forward and backward, and the room for the results of each, which is all that
-torch.compile and torch.export need to know. From these come
-
-* two operators of torch.library, for whoever looks on: torch.compile, torch.export, a dispatch mode;
-* the same as a plain autograd function: an operator costs as much as a short scan.
+torch.compile and torch.export need to know. From these come two operators of torch.library, for whoever looks on, and
+the same as a plain autograd function: an operator costs as much as a short scan.
 
 The second derivative is the first one once more, by autograd through the reference engine: right, and slower.
 """
@@ -134,7 +132,8 @@ class Operator:
         if not options.keep:
             output, finals, memory, _, _ = self.forward(input, state, weights, lengths, batch_sizes, options)
             return output, finals, memory
-        found = _Scan.apply(self, options, lengths, batch_sizes, len(state), input, *state, *weights)  # type: ignore[no-untyped-call]
+        # Past Function.apply, which looks through all arguments for wrappers of torch.func: these are plain.
+        found = super(Function, _Scan).apply(self, options, lengths, batch_sizes, len(state), input, *state, *weights)  # type: ignore[misc]
         return found[0], found[1 : 1 + len(state)], found[-1] if options.collect else None
 
     @staticmethod
@@ -211,7 +210,7 @@ class _Scan(Function):
     @staticmethod
     def backward(ctx, *gradients):  # type: ignore[no-untyped-def]
         saved = ctx.saved_tensors
-        (input,), state, weights, lengths, batch_sizes, (output, kept) = _grouped(saved, ctx.sizes)
+        (input,), state, weights, lengths, batch_sizes, (output, kept) = _restored(ctx, saved)
         wanted, options = ctx.needs_input_grad[5:], ctx.options
         if not options.collect:
             gradients = (*gradients, None)  # of the memory
@@ -239,12 +238,8 @@ def watched() -> bool:
     )
 
 
-def is_plain(tensor: Tensor) -> bool:
-    """Whether the memory of a tensor holds its values: no negative view, zero tensor or wrapper of any kind."""
-    return _dispatch_keys(tensor).raw_repr() in _PLAIN
-
-
 def all_plain(tensors: Iterable[Tensor]) -> bool:
+    """Whether the memory of all holds their values: no negative view, zero tensor or wrapper of any kind."""
     return all(_dispatch_keys(tensor).raw_repr() in _PLAIN for tensor in tensors)
 
 
@@ -270,14 +265,10 @@ def _save(ctx: Any, *groups: Sequence[Tensor]) -> None:
     ctx.set_materialize_grads(False)
 
 
-def _restored(ctx: Any) -> list[list[Tensor]]:
+def _restored(ctx: Any, saved: Sequence[Tensor] | None = None) -> list[list[Tensor]]:
     """The groups that :func:`_save` was given."""
-    return _grouped(ctx.saved_tensors, ctx.sizes)
-
-
-def _grouped(tensors: Sequence[Tensor], sizes: Sequence[int]) -> list[list[Tensor]]:
-    following = iter(tensors)
-    return [list(itertools.islice(following, size)) for size in sizes]
+    tensors = iter(ctx.saved_tensors if saved is None else saved)
+    return [list(itertools.islice(tensors, size)) for size in ctx.sizes]
 
 
 def _there(tensor: Tensor | None) -> list[Tensor]:

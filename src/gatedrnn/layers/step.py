@@ -91,12 +91,15 @@ class RecurrentStep(RecurrentModule):
         check_untraced(self._name, input)
         x, state = self._arguments(input, hx)
         scan = self._scan(x, state, weights)
-        result = engines.resolve(self.engine, scan).run(scan).state
+        result = self._run(scan)
         if kind is not None and input.dim() == 2:
             engines.remember(self._engine, kind, scan)
         if input.dim() == 1:
             result = tuple(s.squeeze(0) for s in result)
         return result if len(result) > 1 else result[0]
+
+    def _run(self, scan: Scan) -> tuple[Tensor, ...]:
+        return engines.resolve(self.engine, scan).run(scan).state
 
     def _arguments(self, input: Tensor, hx: StateArgument) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The input (B, I) and the state, checked."""

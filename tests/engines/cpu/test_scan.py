@@ -49,6 +49,27 @@ def test_odd_sizes(cell: str, hidden: int, dtype: torch.dtype, isa: str) -> None
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("gate", ["polynomial", "refine", "program"])
+@pytest.mark.parametrize("cell", CELLS)
+def test_one_step(cell: str, gate: str, dtype: torch.dtype, isa: str) -> None:
+    """The kernels for few rows, up to the number from which on others take over."""
+    for batch, inputs, hidden in ((1, 6, 7), (4, 70, 33), (9, 0, 5), (64, 5, 70), (65, 5, 7)):
+        case = Case(cell, gate, 1, batch, inputs, hidden, dtype=dtype, bias=batch != 4, collect=batch > 4)
+        case.coefficients = coefficients(gate)
+        check(case)
+
+
+@pytest.mark.parametrize("cell", CELLS)
+def test_one_step_with_threads(cell: str) -> None:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        check(Case(cell, "fast", 1, 6, 300, 517))  # work for several
+    finally:
+        torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("cell", CELLS)
 @pytest.mark.parametrize("recompute", [False, True])
 def test_many_steps(cell: str, recompute: bool, dtype: torch.dtype, isa: str) -> None:

@@ -149,12 +149,12 @@ void check_kind(int64_t dtype, int64_t cell, int64_t gate) {
   require(gate >= 0 && gate < GATEDRNN_GATE_COUNT, "unknown gate.");
 }
 
-// Whether the scan is one step of so few rows that its weights are used as they are. Forward and backward must agree.
+// Whether the scan is one step of so few rows that it has kernels of its own (step.h). Forward and backward must agree.
 bool is_one_step(const GatedrnnScan& scan) {
-  constexpr int64_t few_rows = 8;
+  constexpr int64_t most_rows = 64;
   const bool plain = scan.cell == GATEDRNN_LSTM || scan.cell == GATEDRNN_LSTM_TIED || scan.cell == GATEDRNN_GRU || scan.cell == GATEDRNN_JANET ||
                      scan.cell == GATEDRNN_UGRNN || scan.cell == GATEDRNN_MINIMAL_RNN || scan.cell == GATEDRNN_FASTGRNN;
-  return plain && scan.steps == 1 && scan.batch <= few_rows && !scan.lengths && !scan.starts && !scan.segment &&
+  return plain && scan.steps == 1 && scan.batch <= most_rows && !scan.lengths && !scan.starts && !scan.segment &&
          !scan.weights[GATEDRNN_WEIGHT_HR];
 }
 

@@ -101,12 +101,12 @@ def _describe(
     room = scan.state
     for place, tensor in enumerate(state):
         solid = tensor.contiguous()
-        room[place] = _address(f"state {place}", solid)
+        room[place] = solid.data_ptr() or _address(f"state {place}", solid)
         alive.append(solid)
     room = scan.weights
     for place, name, tensor in zip(prepared.places, prepared.kernel.weights, weights, strict=True):
         solid = tensor.contiguous()
-        room[place] = _address(name, solid)
+        room[place] = solid.data_ptr() or _address(name, solid)
         alive.append(solid)
     return scan, alive
 

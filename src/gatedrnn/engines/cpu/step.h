@@ -1,7 +1,7 @@
-// One step of time of few rows, straight from the caller's weights: to put these into panels first would cost many times
-// the products, which read each weight once.
+// One step of time, straight from the caller's weights: to put all of them into panels first would cost many times the
+// products of a few rows, which read each weight once.
 #pragma once
-#include "task.h"
+#include "pack.h"
 
 namespace gatedrnn {
 namespace GATEDRNN_ISA {
@@ -64,36 +64,57 @@ void dots(Real* result, int64_t result_stride, const Real* x, int64_t rows, cons
   for (; r < rows; ++r) dots_of_rows<Real, 1>(result + r * result_stride, result_stride, x + r * depth, weight, units, depth);
 }
 
-// result[r][k] += sum over n of left[r][n] weight[n][k], for R rows and V vectors of columns, of which the last has `count`.
+// A matrix whose rows and columns are so far apart.
+template <class Real> struct Strided {
+  const Real* data;
+  int64_t row, column;
+};
+
+// result = left right, or added to it, for R rows and V vectors of the `columns` of right and result, of which the last
+// vector has `count`.
 template <class Real, int R, int V>
-GATEDRNN_INLINE void columns_tile(Real* result, const Real* left, int64_t left_stride, int64_t depth, const Real* weight, int64_t columns,
-                                  int64_t count) {
+GATEDRNN_INLINE void columns_tile(Real* result, const Strided<Real>& left, int64_t depth, const Real* right, int64_t columns, int64_t count,
+                                  bool add) {
   constexpr int64_t lanes = Tile<Real>::lanes;
-  Vec<Real> sums[R][V];
+  Vec<Real> sums[R][V] = {};
   auto loaded = [&](const Real* p, int v) __attribute__((always_inline)) {
     return v == V - 1 && count < lanes ? load_some(p + v * lanes, count) : load(p + v * lanes);
   };
-  for (int r = 0; r < R; ++r)
+  for (int r = 0; add && r < R; ++r)
     for (int v = 0; v < V; ++v) sums[r][v] = loaded(result + r * columns, v);
   for (int64_t n = 0; n < depth; ++n)
     for (int v = 0; v < V; ++v) {
-      const Vec<Real> right = loaded(weight + n * columns, v);
-      for (int r = 0; r < R; ++r) sums[r][v] += left[r * left_stride + n] * right;
+      const Vec<Real> some = loaded(right + n * columns, v);
+      for (int r = 0; r < R; ++r) sums[r][v] += left.data[r * left.row + n * left.column] * some;
     }
   for (int r = 0; r < R; ++r)
-    for (int v = 0; v < V; ++v) store_some(result + r * columns + v * lanes, sums[r][v], v == V - 1 ? count : lanes);
+    for (int v = 0; v < V; ++v) {
+      Real* place = result + r * columns + v * lanes;
+      if (v == V - 1 && count < lanes)
+        store_some(place, sums[r][v], count);
+      else
+        store(place, sums[r][v]);
+    }
 }
 
 template <class Real, int R>
-void columns_of_rows(Real* result, const Real* left, int64_t left_stride, int64_t depth, const Real* weight, int64_t columns, int64_t begin,
-                     int64_t end) {
+void columns_of_rows(Real* result, const Strided<Real>& left, int64_t depth, const Real* right, int64_t columns, int64_t begin, int64_t end,
+                     bool add) {
   constexpr int64_t lanes = Tile<Real>::lanes;
   constexpr int some = R == 1 ? 8 : 4;
   int64_t k = begin;
-  for (; k + some * lanes <= end; k += some * lanes)
-    columns_tile<Real, R, some>(result + k, left, left_stride, depth, weight + k, columns, lanes);
-  for (; k < end; k += lanes)
-    columns_tile<Real, R, 1>(result + k, left, left_stride, depth, weight + k, columns, smaller(lanes, end - k));
+  for (; k + some * lanes <= end; k += some * lanes) columns_tile<Real, R, some>(result + k, left, depth, right + k, columns, lanes, add);
+  for (; k < end; k += lanes) columns_tile<Real, R, 1>(result + k, left, depth, right + k, columns, smaller(lanes, end - k), add);
+}
+
+// result = left right, or added to it, in the columns [begin, end).
+template <class Real>
+void multiply(Real* result, Strided<Real> left, int64_t rows, int64_t depth, const Real* right, int64_t columns, int64_t begin, int64_t end,
+              bool add) {
+  int64_t r = 0;
+  for (; r + 4 <= rows; r += 4, result += 4 * columns, left.data += 4 * left.row)
+    columns_of_rows<Real, 4>(result, left, depth, right, columns, begin, end, add);
+  for (; r < rows; ++r, result += columns, left.data += left.row) columns_of_rows<Real, 1>(result, left, depth, right, columns, begin, end, add);
 }
 
 // A call of one step: what Task is for a scan.
@@ -125,7 +146,7 @@ template <class Real> struct Step {
 
   // One panel of hidden units, a thread's own.
   struct Panels {
-    Real *a, *h_previous, *h, *c, *c_previous, *scratch;
+    Real *a, *h_previous, *h, *c, *c_previous, *packed, *scratch;
     int64_t bytes;
     Panels(const Step& step, char* base) {
       Arena arena(base);
@@ -135,11 +156,20 @@ template <class Real> struct Step {
       h = arena.take<Real>(size);
       c = arena.take<Real>(size);
       c_previous = arena.take<Real>(size);
+      packed = arena.take<Real>(step.rows > few_rows ? larger(step.inputs, step.hidden) * width : 0);
       scratch = arena.take<Real>(program_scratch<Real>(step.plan.program, size));
       bytes = arena.used();
     }
   };
 
+  // Up to so many rows, the products are dots of rows; more are worth a panel of the weights.
+  static constexpr int64_t few_rows = 8;
+  // a += x weight^T for the units of a panel.
+  void add_product(Real* a, const Real* x, const Real* weight, int64_t depth, int64_t panel, const Panels& space) const {
+    if (rows <= few_rows) return dots(a, width, x, rows, weight + panel * width * depth, units(panel), depth);
+    pack_transposed(space.packed, weight, panel * width, hidden, depth, depth);
+    product<Real>(Start::result, Left<Real>{}, Left<Real>{x, 0, depth, 1, depth}, rows, 1, space.packed, 0, nullptr, a, 0);
+  }
   const Real* typed(const void* p) const { return static_cast<const Real*>(p); }
   Real* typed(void* p) const { return static_cast<Real*>(p); }
   int64_t units(int64_t panel) const { return smaller(width, hidden - panel * width); }
@@ -189,11 +219,10 @@ template <class Real> void forward_step(const Step<Real>& step, int64_t thread) 
         for (int64_t r = 0; r < rows; ++r) a[r * width + j] = bias;
       }
       if (source.input >= 0 && step.inputs > 0)
-        dots(a, width, step.x, rows, step.typed(scan.weights[source.weight_ih]) + (source.input * hidden + p * width) * step.inputs,
-             step.units(p), step.inputs);
+        step.add_product(a, step.x, step.typed(scan.weights[source.weight_ih]) + source.input * hidden * step.inputs, step.inputs, p, space);
       if (source.hidden >= 0)
-        dots(a, width, step.typed(scan.state[0]), rows,
-             step.typed(scan.weights[source.weight_hh]) + (source.hidden * hidden + p * width) * hidden, step.units(p), hidden);
+        step.add_product(a, step.typed(scan.state[0]), step.typed(scan.weights[source.weight_hh]) + source.hidden * hidden * hidden, hidden, p,
+                         space);
     }
     for (int block = layout.blocks; block < most_blocks; ++block) panel.a[block] = space.a;
     step.to_panel(space.h_previous, scan.state[0], p, hidden);
@@ -255,61 +284,42 @@ template <class Real> void backward_elements(const Step<Real>& step, int64_t thr
   }
 }
 
-// result[r] += left[r] weight, a thread's share of the columns.
-template <class Real> void add_products(const Step<Real>& step, int64_t thread, Real* result, const Real* left, const Real* weight, int64_t columns) {
-  constexpr int64_t width = Tile<Real>::width;
-  const int64_t parts = (columns + width - 1) / width, threads = step.plan.threads;
-  const int64_t begin = thread * parts / threads * width, end = smaller((thread + 1) * parts / threads * width, columns);
-  int64_t r = 0;
-  for (; r + 4 <= step.rows; r += 4)
-    columns_of_rows<Real, 4>(result + r * columns, left + r * step.hidden, step.hidden, step.hidden, weight, columns, begin, end);
-  for (; r < step.rows; ++r)
-    columns_of_rows<Real, 1>(result + r * columns, left + r * step.hidden, step.hidden, step.hidden, weight, columns, begin, end);
-}
-
-// weight[n] = sum over the rows of left[r][n] right[r], a thread's share of the units.
-template <class Real> void outer_products(const Step<Real>& step, int64_t thread, Real* weight, const Real* left, const Real* right, int64_t columns) {
-  constexpr int64_t lanes = Tile<Real>::lanes;
-  const int64_t begin = thread * step.hidden / step.plan.threads, end = (thread + 1) * step.hidden / step.plan.threads;
-  for (int64_t n = begin; n < end; ++n) {
-    Real* row = weight + n * columns;
-    for (int64_t k = 0; k < columns; k += lanes) {
-      const int64_t count = smaller(lanes, columns - k);
-      Vec<Real> sum = {};
-      for (int64_t r = 0; r < step.rows; ++r) {
-        const Real* from = right + r * columns + k;
-        sum += left[r * step.hidden + n] * (count == lanes ? load(from) : load_some(from, count));
-      }
-      if (count == lanes)
-        store(row + k, sum);
-      else
-        store_some(row + k, sum, count);
-    }
+// A thread's share of the columns of a product, in whole panels.
+struct Columns {
+  int64_t begin, end;
+  Columns(int64_t thread, int64_t threads, int64_t columns, int64_t width) {
+    const int64_t parts = (columns + width - 1) / width;
+    begin = thread * parts / threads * width;
+    end = smaller((thread + 1) * parts / threads * width, columns);
   }
-}
+};
 
 template <class Real> void backward_products(const Step<Real>& step, int64_t thread) {
   constexpr int64_t width = Tile<Real>::width;
   const GatedrnnScan& scan = step.scan;
   const int64_t rows = step.rows, hidden = step.hidden, inputs = step.inputs;
-  if (scan.grad_input) {
-    const int64_t parts = (inputs + width - 1) / width, threads = step.plan.threads;
-    const int64_t begin = thread * parts / threads * width, end = smaller((thread + 1) * parts / threads * width, inputs);
-    for (int64_t r = 0; r < rows && begin < end; ++r) clear(step.typed(scan.grad_input) + r * inputs + begin, end - begin);
-  }
+  const int64_t threads = step.plan.threads, first = thread * hidden / threads, units = (thread + 1) * hidden / threads - first;
+  const Columns of_input(thread, threads, inputs, width), of_state(thread, threads, hidden, width);
+  bool add = false;  // to the gradient of the input
   for (int block = 0; block < step.layout.blocks; ++block) {
     const BlockSource& source = step.layout.source[block];
     const Real* da = step.da + block * rows * hidden;
+    const Strided<Real> by_row{da, hidden, 1}, by_unit{da + first, 1, hidden};
     if (source.input >= 0 && inputs > 0) {
       const int64_t place = source.input * hidden * inputs;
-      outer_products(step, thread, step.typed(scan.grad_weights[source.weight_ih]) + place, da, step.x, inputs);
+      Real* gradient = step.typed(scan.grad_weights[source.weight_ih]) + place + first * inputs;
+      multiply(gradient, by_unit, units, rows, step.x, inputs, 0, inputs, false);
       if (scan.grad_input)
-        add_products(step, thread, step.typed(scan.grad_input), da, step.typed(scan.weights[source.weight_ih]) + place, inputs);
+        multiply(step.typed(scan.grad_input), by_row, rows, hidden, step.typed(scan.weights[source.weight_ih]) + place, inputs,
+                 of_input.begin, of_input.end, add);
+      add = true;
     }
     if (source.hidden >= 0) {
       const int64_t place = source.hidden * hidden * hidden;
-      outer_products(step, thread, step.typed(scan.grad_weights[source.weight_hh]) + place, da, step.typed(scan.state[0]), hidden);
-      add_products(step, thread, step.typed(scan.grad_state[0]), da, step.typed(scan.weights[source.weight_hh]) + place, hidden);
+      Real* gradient = step.typed(scan.grad_weights[source.weight_hh]) + place + first * hidden;
+      multiply(gradient, by_unit, units, rows, step.typed(scan.state[0]), hidden, 0, hidden, false);
+      multiply(step.typed(scan.grad_state[0]), by_row, rows, hidden, step.typed(scan.weights[source.weight_hh]) + place, hidden,
+               of_state.begin, of_state.end, true);
     }
     if (thread != 0) continue;
     const struct {

@@ -1,0 +1,132 @@
+"""Calls like one before take a short way: with the same results, and only where they are of the same kind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.func import functional_call
+
+import gatedrnn
+from gatedrnn import engines
+from gatedrnn.engines import Scan, ScanResult
+from gatedrnn.engines.reference import ReferenceEngine
+
+I, H, B = 3, 5, 2  # noqa: E741
+TOLERANCE = {"rtol": 1e-5, "atol": 1e-6}  # float32, one or three steps of numbers of order 1
+
+
+class _Repeating(ReferenceEngine):
+    """An engine with a short way, which counts how often it is taken and marks what came over it."""
+
+    taken = 0
+
+    def repeat(self, scan: Scan) -> Any:
+        def again(input: Tensor, state: Any, weights: Any) -> Any:
+            self.taken += 1
+            named = dict(zip(scan.weights, weights, strict=True))
+            x = input if input.dim() == 3 else input.unsqueeze(0)
+            rows = tuple(s.reshape(s.shape[-2:]) for s in state)
+            found: ScanResult = self.run(Scan(scan.cell, scan.gate, x, rows, named))
+            finals = tuple(s.view_as(given) for s, given in zip(found.state, state, strict=True))
+            return found.output if input.dim() == 3 else None, finals
+
+        return again
+
+
+@pytest.fixture
+def repeating(monkeypatch: pytest.MonkeyPatch) -> _Repeating:
+    engine = _Repeating()
+    monkeypatch.setattr(engines, "ENGINES", {"repeating": engine, "reference": ReferenceEngine()})
+    return engine
+
+
+def state_of(module: Any, *shape: int) -> Any:
+    state = tuple(torch.randn(*shape, size) for size in module.cell.state_sizes(H))
+    return state if len(state) > 1 else state[0]
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("kind", [gatedrnn.LSTM, gatedrnn.GRU, gatedrnn.JANET, gatedrnn.UGRNN, gatedrnn.FastGRNN])
+@pytest.mark.parametrize("steps", [1, 3])
+def test_layers(kind: Any, steps: int, batch_first: bool) -> None:
+    layer, x = kind(I, H, batch_first=batch_first), torch.randn(*((B, steps) if batch_first else (steps, B)), I)
+    state = state_of(layer, 1, B)
+    expected = layer(x, state)
+    for _ in range(3):
+        with torch.no_grad():
+            found = layer(x, state)
+        torch.testing.assert_close(found, tuple(torch.utils._pytree.tree_map(Tensor.detach, expected)), **TOLERANCE)
+    strided = torch.randn(*x.shape[:-1], 2 * I)[..., ::2]
+    with torch.no_grad():
+        torch.testing.assert_close(layer(strided, state), layer(strided.clone(), state), rtol=0, atol=0)
+        turned = torch.utils._pytree.tree_map(lambda s: s.mT.contiguous().mT, state)
+        torch.testing.assert_close(layer(x, turned), layer(x, state), rtol=0, atol=0)
+
+
+def test_who_takes_the_short_way(repeating: _Repeating) -> None:
+    layer, x = gatedrnn.GRU(I, H), torch.randn(1, B, I)
+    state = torch.randn(1, B, H)
+
+    def taken(*arguments: Any, module: Any = layer, **keywords: Any) -> int:
+        before = repeating.taken
+        module(*arguments, **keywords)
+        return repeating.taken - before
+
+    assert taken(x, state) == 0 and taken(x, state) == 0  # gradients are recorded
+    with torch.no_grad():
+        assert [taken(x, state) for _ in range(3)] == [0, 1, 1]
+        assert [taken(x) for _ in range(2)] == [0, 0]
+        assert [taken(x, state, lengths=[1, 1]) for _ in range(2)] == [0, 0]
+        assert [taken(x, state, return_states=True) for _ in range(2)] == [0, 0]
+        assert taken(torch._neg_view(-x), state) == 0
+        assert taken(x.as_subclass(type("Mine", (Tensor,), {})), state) == 0
+        assert [taken(torch.randn(1, 3, I), torch.randn(1, 3, H)) for _ in range(2)] == [0, 1]
+        assert taken(x, state, module=gatedrnn.GRU(I, H)) == 1  # another of the same kind
+        assert taken(x, state, module=gatedrnn.GRU(I, H, forget_gate="fast")) == 0
+        assert taken(x, state, module=gatedrnn.GRU(I, H, engine="reference")) == 0
+        dropping = gatedrnn.GRU(I, H, weight_dropout=0.5)
+        assert [taken(x, state, module=dropping) for _ in range(2)] == [0, 0]
+        with torch.overrides.BaseTorchFunctionMode():
+            assert taken(x, state) == 0
+    with torch.inference_mode():
+        assert taken(x, state) == 1
+
+
+@pytest.mark.usefixtures("repeating")
+def test_what_is_wrong_is_still_an_error() -> None:
+    """After a call that went well, the same module gives its own errors."""
+    step, x, state = gatedrnn.GRUCell(I, H), torch.randn(B, I), torch.randn(B, H)
+    with torch.no_grad():
+        for _ in range(2):
+            step(x, state)
+        with pytest.raises(RuntimeError, match="inconsistent input_size: got 4 expected 3"):
+            step(torch.randn(B, 4), state)
+        with pytest.raises(RuntimeError, match="must have the same dtype"):
+            step(x.double(), state)
+        with pytest.raises(RuntimeError, match=r"Expected hidden size \(2, 5\)"):
+            step(x, torch.randn(3, H))
+        with pytest.raises(TypeError, match="hx must be one tensor"):
+            step(x, (state, state))
+        other = gatedrnn.GRUCell(I + 1, H)
+        with pytest.raises(RuntimeError, match="size mismatch for weight_ih"):
+            functional_call(other, dict(step.named_parameters()), (x, state))
+
+
+def test_native_steps_of_unusual_tensors() -> None:
+    layer: Any = gatedrnn.LSTM(I, H)
+    x, state = torch.randn(1, B, I), state_of(layer, 1, B)
+    with torch.no_grad():
+        expected = layer(x, state)
+        torch.testing.assert_close(layer(x, state), expected, **TOLERANCE)
+        torch.testing.assert_close(layer(torch._neg_view(-x), state), expected, **TOLERANCE)
+        weights = {name: torch._neg_view(-p) for name, p in layer.named_parameters()}
+        torch.testing.assert_close(functional_call(layer, weights, (x, state)), expected, **TOLERANCE)
+        emptied = {name: p.clone() for name, p in layer.named_parameters()}
+        emptied["weight_hh_l0"].untyped_storage().resize_(0)
+        with pytest.raises(RuntimeError, match="has no memory: its storage was resized to 0 bytes"):
+            functional_call(layer, emptied, (x, state))
+    assert layer(x, state)[0].requires_grad
+    assert layer(x[:, :0], tuple(s[:, :0] for s in state))[0].shape == (1, 0, H)
