@@ -97,6 +97,8 @@ def test_quantize_dynamic_says_what_it_leaves_alone() -> None:
     assert torch.equal(quantized.encoder(x)[0], model.encoder(x)[0])
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # its own
 def test_lightning() -> None:
     lightning = pytest.importorskip("lightning", reason="a large package that nothing else here needs")
 
