@@ -37,8 +37,9 @@ def program(
     A module that cannot be exported is named in the error.
 
     >>> model = gatedrnn.LSTM(2, 3, forget_gate="fast").eval()
-    >>> exported = gatedrnn.export.program(model, (torch.randn(5, 4, 2),), plain=True)
-    >>> output, state = exported.module()(torch.randn(100, 7, 2))
+    >>> exported = gatedrnn.export.program(model, (torch.randn(5, 4, 2),))
+    >>> with torch.no_grad():
+    ...     output, state = exported.module()(torch.randn(100, 7, 2))
     >>> output.shape
     torch.Size([100, 7, 3])
     """

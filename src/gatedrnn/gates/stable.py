@@ -29,7 +29,7 @@ def _threshold() -> float:
     return SOFTPLUS_THRESHOLD
 
 
-# torch.compile calls these and does not trace them: with dynamic=True a global number would be an argument of the graph.
+# torch.compile calls these: with dynamic=True a global number that it sees becomes an argument of the graph.
 _limit._dynamo_marked_constant = True  # type: ignore[attr-defined]
 _threshold._dynamo_marked_constant = True  # type: ignore[attr-defined]
 
