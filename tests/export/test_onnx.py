@@ -70,7 +70,7 @@ def test_every_cell_and_gate(case: Case, dtype: torch.dtype, tmp_path: Path) -> 
     check(layer, running, [(2, 3), (7, 1), (100, 4), (1000, 2)], False, TOLERANCE[dtype])
 
 
-@pytest.mark.parametrize("exact", [False, True])
+@pytest.mark.parametrize("exact", [False, pytest.param(True, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", ["LSTM", "GRU"])
 def test_stacked_in_both_directions_with_lengths(kind: str, exact: bool, tmp_path: Path) -> None:
     layer = saturated(getattr(gatedrnn, kind)(3, 5, num_layers=2, bidirectional=True))

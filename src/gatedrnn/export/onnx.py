@@ -44,8 +44,8 @@ def onnx(
     """Write a model that contains layers of this library to an ONNX file, which onnxruntime runs without Python.
 
     Every layer becomes a loop with the cell's own equations, 1−f formed directly. LSTM and GRU with the sigmoid gate,
-    untied and without projection, become ONNX's own operators, which are faster and round f, so that time scales
-    beyond about 1e5 steps are lost. The model is exported as it is in eval mode. Needs the extra ``[export]``.
+    untied and without projection, become ONNX's own operators, which are faster and lose what lies close to 0 and 1:
+    1−f below 1e-6, input gates below e^−16. The model is exported as it is in eval mode. Needs the extra ``[export]``.
 
     Args:
         model: any module; its parameters on the CPU, those of our layers in float32 or float64.

@@ -64,11 +64,7 @@ class OnnxEngine(Engine):
         if not (self.exact or one_step or scan.collect) and is_native(scan.cell, scan.gate, scan.input.dtype):
             return _native(scan)
         x, active = steps_in_order(scan)
-        # Copies of what prepare() made: the scan takes no two views of one tensor.
-        w = {
-            name: value if name in scan.weights else value.clone()
-            for name, value in scan.cell.prepare(scan.weights).items()
-        }
+        w = scan.cell.prepare(scan.weights)
         with OnnxFunctions():
             projected = scan.cell.project(w, x)
         return result_of(scan, *_loop(scan, w, projected, active), active)
@@ -100,7 +96,9 @@ def _loop(
         results = step(*scan.state, *(sequence[0] for sequence in sequences), *w.values())
         results[states:] = [value.unsqueeze(0) for value in results[states:]]
     else:
-        results = list(torch.ops.higher_order.scan(step, list(scan.state), sequences, tuple(w.values())))
+        # Copies, which the exporter removes: the operator takes no two views of one tensor.
+        state, weights = [s.clone() for s in scan.state], tuple(value.clone() for value in w.values())
+        results = list(torch.ops.higher_order.scan(step, state, sequences, weights))
     return tuple(results[:states]), dict(zip(names, results[states:], strict=True))
 
 
