@@ -17,8 +17,7 @@ demo: $(VENV)/installed
 test: lint types
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test-slow: $(VENV)/installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[ray,slurm]"
+test-slow: $(VENV)/launchers
 	$(BIN)/python -m pytest -n 2 -m slow
 
 lint: $(VENV)/installed
@@ -38,6 +37,11 @@ $(VENV)/installed: pyproject.toml constraints.txt $(NATIVE)
 	test -d $(VENV) || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[lab,export,dev]"
+	touch $@
+
+# What only the tests of Ray and SLURM need.
+$(VENV)/launchers: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[ray,slurm]"
 	touch $@
 
 # Leaks are not checked: Python itself leaves some at exit. The sanitizer must be loaded before Python is.

@@ -31,7 +31,9 @@ def main(launcher: str, out: str, argument: str) -> None:
     pool = Sweep(runs(), Path(out), made)
 
     def told(run: RunState) -> None:
-        print(run.name, run.state, run.update, run.reason or "", flush=True)
+        print(
+            run.name, run.state, run.update, run.reason or "", flush=True, file=sys.__stdout__
+        )  # Ray has the other one
 
     try:
         pool.go(told)

@@ -160,6 +160,35 @@ def test_what_cannot_be_is_one_line_and_nothing_is_left(
     assert _workers(tmp_path) == []
 
 
+@pytest.mark.slow
+def test_ctrl_c_stops_cleanly(cluster: Any, tmp_path: Path) -> None:
+    node = cluster.add_node(**_NODE, num_cpus=1)
+    options = ["--models", "fast", "--seeds", "0,1", "--launcher", "ray", "--address", cluster.address]
+    run = tmp_path / "adding/desk/fast/seed0"
+    with subprocess.Popen(
+        [sys.executable, "-m", "gatedrnn.cli", "sweep", "fig:adding_mse", *options, "--out", str(tmp_path)],
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # in the background it is ignored
+    ) as sweep:
+        deadline = time.monotonic() + BOUND
+        while not (run / "metrics.jsonl").exists():
+            assert time.monotonic() < deadline and sweep.poll() is None
+            time.sleep(0.1)
+        time.sleep(2.0)  # until the news are heard
+        sweep.send_signal(signal.SIGINT)
+        _, errors = sweep.communicate(timeout=BOUND)
+    assert sweep.returncode == 130, errors
+    assert "Traceback" not in errors
+    assert "stopped: 2 runs: 1 running, 1 waiting; run the same command to resume" in errors
+    deadline = time.monotonic() + 30
+    while _workers(tmp_path):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert [path.name for path in tmp_path.iterdir()] == ["adding"] and not list(tmp_path.rglob("*.news"))
+    cluster.remove_node(node)
+
+
 def test_no_cluster_at_the_address(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("ray", reason="the package ray is an extra, installed by make test-slow")
     out = tmp_path / "out"

@@ -173,12 +173,7 @@ def _train(
             counts.loss_sum += loss
             counts.norm_sum += gradient_norm
             counts.summed += 1
-            seconds, asked, due = ranks.most(
-                time.perf_counter() - begin,
-                interruption.asked,
-                time.monotonic() - saved >= training.checkpoint_seconds,
-            )
-            counts.seconds += seconds
+            counts.seconds += ranks.most(time.perf_counter() - begin)[0]
 
             spent = training.budget_seconds is not None and (
                 counts.seconds + counts.seconds_evaluation >= training.budget_seconds
@@ -187,10 +182,11 @@ def _train(
                 evaluate()
             else:
                 say()
+            asked, since = ranks.most(interruption.asked, time.monotonic() - saved)
             if counts.outcome is None and asked:
                 state.save()
                 raise KeyboardInterrupt
-            if counts.outcome is None and due:
+            if counts.outcome is None and since >= training.checkpoint_seconds:
                 state.save()
                 saved = time.monotonic()
 

@@ -6,7 +6,9 @@ import importlib.util
 import logging
 import os
 import socket
+import sys
 from collections.abc import Iterator
+from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +26,7 @@ class Ray(Remote):
         super().__init__(jobs, threads)
         self._address = address
         self._tasks: dict[str, Any] = {}
+        self._open = ExitStack()
 
     def open(self, out: Path, threads: int) -> None:
         if importlib.util.find_spec("ray") is None:
@@ -35,10 +38,7 @@ class Ray(Remote):
 
     def close(self) -> None:
         super().close()
-        if importlib.util.find_spec("ray") is not None:
-            import ray
-
-            ray.shutdown()
+        self._open.close()
 
     def _connect(self) -> None:
         host, _, port = self._address.rpartition(":")
@@ -54,6 +54,9 @@ class Ray(Remote):
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # of which Ray would warn
         import ray
 
+        # Ray prints what it hears of dying nodes, whatever it is told: not between the results.
+        self._open.enter_context(redirect_stdout(sys.stderr))
+        self._open.callback(ray.shutdown)
         try:
             ray.init(self._address, log_to_driver=False, logging_level=logging.CRITICAL)
         except (ConnectionError, RuntimeError, ValueError) as wrong:  # Ray names other versions of itself and Python

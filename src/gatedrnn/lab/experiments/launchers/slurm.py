@@ -96,8 +96,9 @@ class Slurm(Remote):
         if wrong is not None:
             line = str(wrong).strip().splitlines()
             return Message(failed=f"{line[-1] if line else type(wrong).__name__} (see {self._folder / name})")
+        message = last_message(task.result())
         shutil.rmtree(self._folder / name, ignore_errors=True)  # what submitit wrote is of no more use
-        return last_message(task.result())
+        return message
 
     def _cancel(self, name: str) -> None:
         task = self._tasks.pop(name, None)
