@@ -58,19 +58,21 @@ def resolve(name: str | Engine, scan: Scan) -> Engine:
     raise RuntimeError("no engine can run this")  # the reference engine can
 
 
-def recall(name: str, kind: tuple[Any, ...]) -> Repeat | None:
+def recall(name: str | Engine, kind: tuple[Any, ...]) -> Repeat | None:
     """What ran a call of this kind before, if the engine has a short way for such calls."""
     return repeats.recall(_preferred(name), kind)
 
 
-def remember(name: str, kind: tuple[Any, ...], scan: Scan) -> None:
+def remember(name: str | Engine, kind: tuple[Any, ...], scan: Scan) -> None:
     """The scan was served; the next call of its kind may take the short way."""
     engine = _preferred(name)
     if engine.refuses(scan) is None and (repeat := engine.repeat(scan)) is not None:
         repeats.remember(engine, kind, repeat)
 
 
-def _preferred(name: str) -> Engine:
+def _preferred(name: str | Engine) -> Engine:
+    if isinstance(name, Engine):
+        return name
     return next(iter(ENGINES.values())) if name == "auto" else ENGINES[name]
 
 
