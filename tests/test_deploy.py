@@ -22,6 +22,7 @@ I, H = 3, 4  # noqa: E741
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
     pytest.mark.filterwarnings("ignore::FutureWarning:torch.*"),
+    pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning"),
 ]
 
 
