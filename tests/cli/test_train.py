@@ -219,6 +219,7 @@ def test_help_shows_the_defaults_that_the_options_take(capsys: pytest.CaptureFix
         "budget_seconds": "no limit",
         "monitor": "with speech and tones",
         "threads": "as many as torch takes",
+        "processes": "as many as there are",
         "autocast": "off",
     }
 
