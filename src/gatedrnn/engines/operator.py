@@ -133,7 +133,7 @@ class Operator:
             output, finals, memory, _, _ = self.forward(input, state, weights, lengths, batch_sizes, options)
             return output, finals, memory
         # Past Function.apply, which looks through all arguments for wrappers of torch.func: these are plain.
-        found = super(Function, _Scan).apply(self, options, lengths, batch_sizes, len(state), input, *state, *weights)  # type: ignore[misc]
+        found = super(Function, _Scan).apply(self, options, lengths, batch_sizes, len(state), input, *state, *weights)  # type: ignore[no-untyped-call]
         return found[0], found[1 : 1 + len(state)], found[-1] if options.collect else None
 
     @staticmethod
