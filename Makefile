@@ -1,6 +1,7 @@
 # make demo   makes the environment and runs the main job
 # make test   lint, types and tests; what .ci/run calls
-# make sanitize   the tests of the native kernels under AddressSanitizer and UndefinedBehaviorSanitizer
+# make sanitize   the tests of the native kernels under AddressSanitizer and UndefinedBehaviorSanitizer, and its threads
+#                 under ThreadSanitizer
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -51,6 +52,10 @@ sanitize: $(VENV)/installed
 	GATEDRNN_CPU_LIBRARY=$(CURDIR)/build/sanitize/libgatedrnn_cpu.so ASAN_OPTIONS=detect_leaks=0 \
 	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libubsan.so)" \
 	$(BIN)/python -m pytest -q tests/engines/cpu -m "not slow" -k "not memory and not compile and not export and not opcheck and not 31"
+
+	cmake -S . -B build/threads -DCMAKE_BUILD_TYPE=Release -DGATEDRNN_SANITIZE_THREADS=ON
+	cmake --build build/threads --parallel 2
+	build/threads/gatedrnn_threads
 
 clean:
 	rm -rf $(VENV) build demo .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -9,7 +9,7 @@ import torch
 
 from gatedrnn.cells.base import forget, linear, wide
 from gatedrnn.gates import resolve
-from tests.cells.cases import ALL_CASES, CELL_CASES, GATED_CASES, Case
+from tests.conformance.cases import ALL_CASES, CELL_CASES, GATED_CASES, Case
 
 I, H = 3, 4  # noqa: E741
 

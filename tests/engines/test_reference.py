@@ -13,9 +13,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from gatedrnn.cells import Cell
 from gatedrnn.engines import ENGINES, Scan, ScanResult
 from gatedrnn.gates import resolve
-from tests.cells.cases import ALL_CASES, AUX_CASES, CELL_CASES, Case, as_argument, as_tuple, by_layer, spread
-from tests.cells.cases import random_state as state_of
 from tests.cells.equations import run_row
+from tests.conformance.cases import ALL_CASES, AUX_CASES, CELL_CASES, Case, as_argument, as_tuple, by_layer, spread
+from tests.conformance.cases import random_state as state_of
 from tests.layers.tolerances import EQUATIONS as CLOSE
 from tests.layers.tolerances import REGROUPED, assert_close
 

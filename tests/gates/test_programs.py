@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import threading
 from collections.abc import Callable
@@ -250,6 +251,7 @@ def test_traced_outside_of_every_mode() -> None:
         torch.testing.assert_close(traced(gate).run(z)[0], gate.alpha(z), msg=name)
 
 
+TURNS = itertools.cycle([0.0, torch.nan])
 WRONG: dict[str, tuple[Callable[[Tensor], Any], str]] = {
     "shape": (lambda z: z[:1], r"alpha must keep the shape of z, \(\d+,\), got \(1,\)"),
     "no tensor": (lambda z: 1.0, "alpha must return a tensor, got float"),
@@ -258,6 +260,10 @@ WRONG: dict[str, tuple[Callable[[Tensor], Any], str]] = {
     "raises": (lambda z: z + torch.ones(7, 3), r"alpha raised RuntimeError: The size of tensor"),
     "raises in Python": (lambda z: [][0], "alpha raised IndexError: list index out of range"),
     "random numbers of torch": (lambda z: z + torch.rand_like(z), "alpha gives two answers for one input"),
+    "now and then no number": (
+        lambda z: torch.where(z > 9, next(TURNS), z),
+        "alpha gives two answers for one input",
+    ),
     "random numbers of Python": (lambda z: z * random.random(), "alpha gives two answers for one input"),
 }
 

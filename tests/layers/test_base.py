@@ -18,8 +18,8 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_
 import gatedrnn
 from gatedrnn.gates import SigmoidOf
 from gatedrnn.inits import Chrono
-from tests.cells.cases import AUX_CASES, CELL_CASES, Case, as_argument, as_tuple, by_layer, random_state, spread
 from tests.cells.equations import run_layer
+from tests.conformance.cases import AUX_CASES, CELL_CASES, Case, as_argument, as_tuple, by_layer, random_state, spread
 from tests.layers.tolerances import EQUATIONS, REGROUPED, SIGMAS, assert_close
 
 I, H, T, B = 3, 4, 5, 3  # noqa: E741

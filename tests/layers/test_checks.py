@@ -14,7 +14,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 import gatedrnn
 from gatedrnn.layers import LAYERS, STEPS
-from tests.cells.cases import AUX_CASES, CELL_CASES, Case, as_argument
+from tests.conformance.cases import AUX_CASES, CELL_CASES, Case, as_argument
 
 I, H, T, B = 3, 4, 5, 3  # noqa: E741
 

@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 import gatedrnn
 from gatedrnn.layers import LAYERS
-from tests.cells.cases import ALL_CASES, CELL_CASES, Case, as_argument, as_tuple, random_state, spread
+from tests.conformance.cases import ALL_CASES, CELL_CASES, Case, as_argument, as_tuple, random_state, spread
 from tests.layers.tolerances import REGROUPED, assert_close
 
 T, B, I, H = 11, 4, 3, 5  # noqa: E741

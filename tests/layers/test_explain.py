@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 import gatedrnn
 from gatedrnn.engines import ENGINES
-from tests.cells.cases import AUX_CASES, Case
+from tests.conformance.cases import AUX_CASES, Case
 
 I, H, T, B = 3, 4, 5, 2  # noqa: E741
 

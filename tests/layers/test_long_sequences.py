@@ -10,7 +10,7 @@ from gatedrnn.bench.contestants import ours
 from gatedrnn.bench.memory import peak
 from gatedrnn.bench.work import Shape, Work
 from gatedrnn.engines import resolve
-from tests.cells.cases import CELL_CASES, Case, spread
+from tests.conformance.cases import CELL_CASES, Case, spread
 
 _SLOW = pytest.mark.slow  # a loop in Python, twice
 _ENGINES = [

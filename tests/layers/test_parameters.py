@@ -12,8 +12,8 @@ import gatedrnn
 from gatedrnn.gates import GATES, resolve
 from gatedrnn.inits import INITS, Chrono, Constant, ForgetInit, PowerLaw, Uniform
 from gatedrnn.layers import LAYERS
-from tests.cells.cases import ALL_CASES, CELL_CASES, GATED_CASES, Case, by_layer
 from tests.cells.equations import PHI
+from tests.conformance.cases import ALL_CASES, CELL_CASES, GATED_CASES, Case, by_layer
 from tests.layers.tolerances import BIAS, SIGMAS, assert_close
 
 I, H = 3, 6  # noqa: E741

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.cells.cases import ALL_CASES, CELL_CASES, Case, as_argument, as_tuple, spread
+from tests.conformance.cases import ALL_CASES, CELL_CASES, Case, as_argument, as_tuple, spread
 from tests.layers.tolerances import EQUATIONS, assert_close
 
 I, H, B = 3, 20, 5  # noqa: E741

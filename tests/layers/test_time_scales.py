@@ -12,8 +12,8 @@ from torch import nn
 import gatedrnn
 from gatedrnn.gates import GATES, resolve
 from gatedrnn.inits import Chrono, Constant
-from tests.cells.cases import CELL_CASES, GATED_CASES, Case
 from tests.cells.equations import PHI
+from tests.conformance.cases import CELL_CASES, GATED_CASES, Case
 from tests.layers.tolerances import BIAS
 
 I, H = 3, 5  # noqa: E741

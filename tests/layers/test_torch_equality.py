@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
 
 import gatedrnn
-from tests.cells.cases import as_tuple
+from tests.conformance.cases import as_tuple
 from tests.layers.tolerances import SIGMAS, TORCH, assert_close
 
 # torch names its own kernel here; ours has no such kernel to name.

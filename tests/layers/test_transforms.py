@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, jvp, stack_module_state, vmap
 
 import gatedrnn
-from tests.cells.cases import AUX_CASES, CELL_CASES, Case, as_argument, as_tuple, random_state, spread
+from tests.conformance.cases import AUX_CASES, CELL_CASES, Case, as_argument, as_tuple, random_state, spread
 from tests.layers.tolerances import REGROUPED, assert_close
 
 I, H, T, B = 3, 4, 3, 2  # noqa: E741

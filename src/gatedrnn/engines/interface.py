@@ -46,7 +46,7 @@ class Scan:
     #: those of step t−1, rows sorted by length, the longest first. None: the input is padded.
     batch_sizes: Tensor | None = None
 
-    @cached_property
+    @property
     def tensors(self) -> tuple[Tensor, ...]:
         """Input, state and weights."""
         return self.input, *self.state, *self.weights.values()

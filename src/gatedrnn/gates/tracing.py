@@ -143,7 +143,7 @@ def _agree(found: Tensor, right: Tensor) -> bool:
 
 def _checked(gate: SigmoidOf, method: str, z: Tensor) -> Tensor:
     first, second = (_called(gate, method, z) for _ in range(2))
-    if not torch.equal(torch.nan_to_num(first), torch.nan_to_num(second)):
+    if not torch.allclose(first, second, rtol=0, atol=0, equal_nan=True):
         raise RuntimeError(f"{gate!r}: {method} gives two answers for one input; it must be a function of z alone")
     return first
 

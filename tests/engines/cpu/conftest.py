@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ import pytest
 from gatedrnn.engines.cpu import library
 
 if library.reason_missing():
+    if any(shutil.which(name) for name in (os.environ.get("CXX", ""), "c++", "g++", "clang++") if name):
+        raise RuntimeError(f"a C++ compiler is here and the CPU engine is not: {library.reason_missing()}")
     pytest.skip(f"the CPU engine is not here: {library.reason_missing()}", allow_module_level=True)
 
 

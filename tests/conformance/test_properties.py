@@ -1,4 +1,4 @@
-"""Random options (hypothesis): what must hold for any of them together."""
+"""Random options (hypothesis) on every engine: what must hold for any of them together."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
 import gatedrnn
-from tests.cells.cases import ALL_CASES, Case, as_argument, as_tuple, by_layer, random_state, spread
 from tests.cells.equations import run_layer
+from tests.conformance.cases import ALL_CASES, Case, as_argument, as_tuple, by_layer, on_engines, random_state, spread
 from tests.layers.tolerances import EQUATIONS, REGROUPED, TORCH, assert_close
 
 DOUBLE = torch.float64
+SERVED = on_engines(ALL_CASES)
 small = settings(max_examples=25, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 
 
@@ -31,7 +32,7 @@ class Drawn:
 
 @st.composite
 def layers(draw: st.DrawFn) -> Drawn:
-    case = draw(st.sampled_from(ALL_CASES))
+    case = draw(st.sampled_from(SERVED))
     sizes = draw(st.integers(1, 3)), draw(st.integers(2, 4))
     options: dict[str, Any] = {
         "num_layers": draw(st.integers(1, 3)),

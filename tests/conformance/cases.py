@@ -1,17 +1,18 @@
-"""Every cell × gate, taken from the registries: a new entry is tested as soon as it is exported."""
+"""Every engine × cell × gate, taken from the registries: a new entry is tested as soon as it is registered."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from gatedrnn.cells import CELLS
+from gatedrnn.engines import ENGINES
 from gatedrnn.gates import GATES
 from gatedrnn.layers import LAYERS, STEPS
 from tests.cells.equations import EQUATIONS, PHI
@@ -19,15 +20,16 @@ from tests.cells.equations import EQUATIONS, PHI
 
 @dataclass(frozen=True)
 class Case:
-    """A cell with its options and a gate; None where the cell takes none."""
+    """A cell with its options and a gate, None where the cell takes none, on an engine."""
 
     cell: str
     gate: str | None
     options: tuple[tuple[str, Any], ...] = ()
+    engine: str = "reference"
 
     def __str__(self) -> str:
         words = [self.cell, *(name for name, value in self.options if value is True), *filter(None, [self.gate])]
-        return "-".join(words)
+        return "-".join([*words, *([self.engine] if self.engine != "reference" else [])])
 
     @property
     def takes_gate(self) -> bool:
@@ -46,13 +48,18 @@ class Case:
         return {**gate, **dict(self.options), **keywords}
 
     def layer(self, *sizes: int, **keywords: Any) -> Any:
-        keywords = {"engine": "reference", "dtype": torch.float64, **keywords}
+        keywords = {"engine": self.engine, "dtype": torch.float64, **keywords}
         return LAYERS[self.cell](*sizes, **self._keywords(keywords))  # type: ignore[arg-type]
 
-    def step(self, *sizes: int, engine: str = "reference", **keywords: Any) -> Any:
+    def step(self, *sizes: int, engine: str | None = None, **keywords: Any) -> Any:
         made = STEPS[self.cell](*sizes, **self._keywords({"dtype": torch.float64, **keywords}))  # type: ignore[arg-type]
-        made.engine = engine
+        made.engine = engine or self.engine
         return made
+
+    def refused(self) -> str | None:
+        """Why its engine does not serve the cell with this gate."""
+        layer = self.layer(2, 2, engine="auto", dtype=torch.float32)
+        return ENGINES[self.engine].refuses(layer.first_scan(torch.zeros(1, 1, 2)))
 
     def equation(self) -> Callable[..., Any]:
         """(weights, x, *state) → (state, gates) of one row."""
@@ -85,6 +92,12 @@ ALL_CASES = [
 GATED_CASES = [case for case in ALL_CASES if case.takes_gate]
 #: Every cell with the sigmoid and with a gate that has an auxiliary pre-activation.
 AUX_CASES = [case for case in ALL_CASES if case.aux or case in CELL_CASES]
+
+
+def on_engines(cases: list[Case]) -> list[Case]:
+    """The cases on every engine that serves them."""
+    found = [replace(case, engine=engine) for engine in ENGINES for case in cases]
+    return [case for case in found if case.refused() is None]
 
 
 def spread(module: nn.Module, scale: float = 0.4, seed: int = 0) -> None:

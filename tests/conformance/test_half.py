@@ -9,7 +9,17 @@ import torch
 from torch import Tensor
 
 from gatedrnn.cells import CELLS
-from tests.cells.cases import ALL_CASES, AUX_CASES, CELL_CASES, Case, as_argument, as_tuple, by_layer, spread
+from tests.conformance.cases import (
+    ALL_CASES,
+    AUX_CASES,
+    CELL_CASES,
+    Case,
+    as_argument,
+    as_tuple,
+    by_layer,
+    on_engines,
+    spread,
+)
 from tests.layers.tolerances import HALF, assert_close
 
 I, H, T, B = 3, 4, 10, 2  # noqa: E741
@@ -29,7 +39,7 @@ def wide_state(layer: Any) -> Any:
 
 
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
-@pytest.mark.parametrize("case", ALL_CASES, ids=str)
+@pytest.mark.parametrize("case", on_engines(ALL_CASES), ids=str)
 def test_values_and_gradients_against_float32(case: Case, dtype: torch.dtype) -> None:
     layer, x = made(case, dtype)
     single = case.layer(I, H, dtype=torch.float32)
@@ -45,7 +55,7 @@ def test_values_and_gradients_against_float32(case: Case, dtype: torch.dtype) ->
 
 
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
-@pytest.mark.parametrize("case", CELL_CASES, ids=str)
+@pytest.mark.parametrize("case", on_engines(CELL_CASES), ids=str)
 def test_dtype_of_the_states(case: Case, dtype: torch.dtype) -> None:
     """Of the input; float32 where a float32 state was given."""
     layer, x = made(case, dtype, num_layers=2)
@@ -98,7 +108,8 @@ def test_chunks_and_steps_equal_the_full_sequence_exactly(case: Case, mode: str)
 @pytest.mark.parametrize("recompute", [False, True])
 @pytest.mark.parametrize("case", AUX_CASES, ids=str)
 def test_autocast(case: Case, recompute: bool) -> None:
-    """Products in bfloat16 (the result is not float32's), all else and the states in float32."""
+    """Products in bfloat16 (the result is not float32's), all else and the states in float32. A native engine computes
+    all in float32."""
     layer, x = made(case, torch.float32, recompute=recompute)
     expected = layer(x)
     with torch.autocast("cpu", torch.bfloat16):

@@ -1,8 +1,9 @@
-"""Every cell × gate against the equations written a second time; derivatives of first and second order."""
+"""Every engine × cell × gate against the equations written a second time; derivatives of first and second order."""
 
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,11 +12,22 @@ from torch import Tensor
 from torch.func import functional_call
 
 from gatedrnn.cells import CELLS
+from gatedrnn.engines import ENGINES
 from gatedrnn.gates import GATES
 from gatedrnn.layers import LAYERS, STEPS
-from tests.cells.cases import ALL_CASES, AUX_CASES, CELL_CASES, Case, as_argument, as_tuple, by_layer, spread
-from tests.cells.cases import random_state as state_of
 from tests.cells.equations import EQUATIONS, PHI, run_layer
+from tests.conformance.cases import (
+    ALL_CASES,
+    AUX_CASES,
+    CELL_CASES,
+    Case,
+    as_argument,
+    as_tuple,
+    by_layer,
+    on_engines,
+    spread,
+)
+from tests.conformance.cases import random_state as state_of
 from tests.layers.tolerances import EQUATIONS as CLOSE
 from tests.layers.tolerances import assert_close
 
@@ -29,6 +41,17 @@ def test_every_registry_entry_has_a_second_implementation() -> None:
     for name, cell in CELLS.items():
         gates = {case.gate for case in ALL_CASES if case.cell == name}
         assert gates == (set(GATES) if cell.takes_gate else {None})
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_is_covered(engine: str) -> None:
+    """Each serves something; what it does not serve, it refuses by name when it is asked for."""
+    assert any(case.engine == engine for case in on_engines(CELL_CASES))
+    for case in (replace(case, engine=engine) for case in ALL_CASES):
+        if reason := case.refused():
+            with pytest.raises(RuntimeError, match=f"the engine '{engine}' cannot run this") as caught:
+                case.layer(2, 2)(torch.zeros(1, 1, 2, dtype=torch.float64))
+            assert reason in str(caught.value)
 
 
 @pytest.mark.parametrize("name", CELLS)
@@ -56,7 +79,7 @@ def compare(layer: Any, case: Case, x: Tensor, state: tuple[Tensor, ...], length
     assert_close(gradients(actual), gradients(expected), CLOSE, torch.float64)
 
 
-@pytest.mark.parametrize("case", ALL_CASES, ids=str)
+@pytest.mark.parametrize("case", on_engines(ALL_CASES), ids=str)
 def test_values_and_gradients(case: Case) -> None:
     layer = case.layer(I, H)
     spread(layer)
@@ -65,7 +88,7 @@ def test_values_and_gradients(case: Case) -> None:
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("case", AUX_CASES, ids=str)
+@pytest.mark.parametrize("case", on_engines(AUX_CASES), ids=str)
 def test_layers_directions_and_lengths(case: Case, bias: bool) -> None:
     layer = case.layer(I, H, num_layers=2, bidirectional=True, bias=bias)
     spread(layer)
@@ -73,17 +96,18 @@ def test_layers_directions_and_lengths(case: Case, bias: bool) -> None:
     compare(layer, case, torch.randn(T, B, I, dtype=torch.float64), state_of(layer, B), [3, 5, 1])
 
 
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("gate", ["sigmoid", "refine"])
 @pytest.mark.parametrize("tied", [False, True])
-def test_projection(gate: str, tied: bool) -> None:
-    case = Case("lstm", gate, (("tied", tied),))
+def test_projection(gate: str, tied: bool, engine: str) -> None:
+    case = Case("lstm", gate, (("tied", tied),), engine)
     layer = case.layer(I, H, num_layers=2, bidirectional=True, proj_size=2)
     spread(layer)
     torch.manual_seed(0)
     compare(layer, case, torch.randn(T, B, I, dtype=torch.float64), state_of(layer, B), [5, 2, 4])
 
 
-@pytest.mark.parametrize("case", ALL_CASES, ids=str)
+@pytest.mark.parametrize("case", on_engines(ALL_CASES), ids=str)
 def test_single_step(case: Case) -> None:
     """The …Cell module, batched and not, with its gradients."""
     step = case.step(I, H)
@@ -128,14 +152,14 @@ def leaves_of(layer: Any, steps: int, batch: int, seed: int = 0) -> list[Tensor]
     return [t.requires_grad_() for t in tensors]
 
 
-@pytest.mark.parametrize("case", ALL_CASES, ids=str)
+@pytest.mark.parametrize("case", on_engines(ALL_CASES), ids=str)
 def test_gradcheck(case: Case) -> None:
     layer = case.layer(2, 2)
     spread(layer)
     assert torch.autograd.gradcheck(as_function(layer), leaves_of(layer, 2, 1))
 
 
-@pytest.mark.parametrize("case", ALL_CASES, ids=str)
+@pytest.mark.parametrize("case", on_engines(ALL_CASES), ids=str)
 def test_gradgradcheck(case: Case) -> None:
     """In a random direction (fast_mode): the full Hessian of every case would take minutes."""
     layer = case.layer(1, 2)
@@ -143,7 +167,7 @@ def test_gradgradcheck(case: Case) -> None:
     assert torch.autograd.gradgradcheck(as_function(layer), leaves_of(layer, 2, 1), fast_mode=True)
 
 
-@pytest.mark.parametrize("case", CELL_CASES, ids=str)
+@pytest.mark.parametrize("case", on_engines(CELL_CASES), ids=str)
 def test_double_backward_against_the_equations(case: Case) -> None:
     """The gradient of a gradient norm, as in a gradient penalty."""
     layer = case.layer(I, H)
