@@ -75,6 +75,9 @@ def test_what_a_run_leaves(tmp_path: Path) -> None:
     assert record["metric"] == "mse" and record["lower_is_better"] is True
     assert set(record["gates"]["l0"]) == {"forget", "input", "output"}
     assert record["time_scales"] == found.metrics[-1]["time_scales"]
+    measured = record["measured_time_scales"]["l0"]
+    assert set(measured) == {"mean", "std", "quantiles", "steps"}
+    assert 0 < measured["steps"]["0.05"] <= measured["steps"]["0.5"] <= measured["steps"]["0.95"]
     assert record["key"] == SMALL.key()
     assert len(list((tmp_path / "checkpoints").iterdir())) == 2
 
@@ -201,7 +204,7 @@ def test_mixed_precision_computes_otherwise(tmp_path: Path) -> None:
 def test_a_cell_without_a_forget_gate(tmp_path: Path) -> None:
     record = train(Run(SMALL.task, Model(cell="nru", hidden_size=8), SMALL.training), tmp_path)
     assert record["outcome"] == "finished"
-    assert "time_scales" not in record and "gates" not in record
+    assert not {"time_scales", "measured_time_scales", "gates"} & set(record)
     assert "time_scales" not in read_run(tmp_path).metrics[0]
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import Parameter
 
 from gatedrnn.cells import Cell
+from gatedrnn.engines.afterwards import preactivations_of
 from gatedrnn.engines.cpu import calls, library, ops
 from gatedrnn.engines.cpu.kernel import BUILT_IN, CELLS, Kernel, kernel_of
 from gatedrnn.engines.cpu.lowered import LOWERED
@@ -160,18 +161,7 @@ def _is_tracer(tensor: Tensor) -> bool:
 
 
 def _gate_values(scan: Scan, h_0: Tensor, weights: Mapping[str, Tensor], output: Tensor) -> dict[str, Tensor]:
-    """The gates' values at all steps at once, in plain torch: with h known, no step waits for another."""
-    steps, input = output.shape[0], scan.input
-    before = torch.cat([output[1:], h_0[None]] if scan.reverse else [h_0[None], output[:-1]])
-    inside: Tensor | None = None
-    if scan.lengths is not None:
-        time = torch.arange(steps, device=output.device)[:, None, None]
-        lengths = scan.lengths[None, :, None]
-        inside = time < lengths
-        input = torch.where(inside, input, 0.0)  # what lies past the end must not reach the weights' gradient
-        if scan.reverse:
-            before = torch.where(time == lengths - 1, h_0[None], before)
-    w = scan.cell.prepare(weights)
-    a = scan.cell.preactivations(w, scan.cell.project(w, input), (before, *scan.state[1:]))
+    """The gates' values at all steps at once, in plain torch."""
+    a, inside = preactivations_of(scan, h_0, weights, output)
     values = scan.cell.gates(scan.gate, a)
     return {name: value if inside is None else torch.where(inside, value, 0.0) for name, value in values.items()}

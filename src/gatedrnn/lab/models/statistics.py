@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -48,24 +48,45 @@ def time_scale_spread(network: Network) -> dict[str, dict[str, Any]]:
 @torch.no_grad()
 def gate_spread(network: Network, x: Tensor, lengths: Tensor | None = None) -> dict[str, dict[str, Any]]:
     """The spread of each gate's values over units, steps and some of the sequences x, for each layer with gates."""
+    found = {}
+    for prefix, layer, given, within in _layers_on(network, x, lengths):
+        active = slice(None) if within is None else torch.arange(len(given)).unsqueeze(-1) < within.cpu()
+        collected = layer(given, lengths=within, return_states="gates")[2]
+        names = [name for name in ("forget", "input", "output") if name in collected]
+        for index, key in enumerate(layer.weights_by_layer()):
+            found[prefix + key] = {name: spread(collected[name][index].cpu()[active]) for name in names}
+    return found
+
+
+def measured_time_scale_spread(network: Network, x: Tensor, lengths: Tensor | None = None) -> dict[str, dict[str, Any]]:
+    """The spread over units of −1/mean log f on some of the sequences x, and "steps": the quantiles over steps of
+    −1/log f of the middle unit; for each layer with a forget gate."""
+    found = {}
+    for prefix, layer, given, within in _layers_on(network, x, lengths):
+        for key, (mean, quantiles) in time_scales(layer, given, lengths=within).items():
+            middle = dict(zip(_QUANTILES, quantiles.median(-1).values.tolist(), strict=True))
+            found[prefix + key] = {**spread(mean), "steps": middle}
+    return found
+
+
+@torch.no_grad()
+def _layers_on(
+    network: Network, x: Tensor, lengths: Tensor | None
+) -> Iterator[tuple[str, RecurrentLayer, Tensor, Tensor | None]]:
+    """The layers with a forget gate in eval mode, with what reaches them of some of the sequences x."""
     gated = {prefix: layer for prefix, layer in network.layers.items() if layer.cell.takes_gate}
     if not gated:
-        return {}
+        return
     widest = max(layer.hidden_size * layer.num_layers for layer in gated.values())
     rows = max(1, _MOST_VALUES // (x.shape[0] * widest))
     x, lengths = x[:, :rows], None if lengths is None else lengths[:rows]
-    within = slice(None) if lengths is None else torch.arange(len(x)).unsqueeze(-1) < lengths.cpu()
-    found = {}
     training = network.training
     network.eval()  # without dropout
-    for prefix, given in _inputs_of(network, gated, x, lengths).items():
-        layer = gated[prefix]
-        collected = layer(given, lengths=lengths, return_states="gates")[2]
-        names = [name for name in ("forget", "input", "output") if name in collected]
-        for index, key in enumerate(layer.weights_by_layer()):
-            found[prefix + key] = {name: spread(collected[name][index].cpu()[within]) for name in names}
-    network.train(training)
-    return found
+    try:
+        for prefix, given in _inputs_of(network, gated, x, lengths).items():
+            yield prefix, gated[prefix], given, lengths
+    finally:
+        network.train(training)
 
 
 def _inputs_of(

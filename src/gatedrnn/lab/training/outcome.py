@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gatedrnn.lab.models import Network, gate_spread, time_scale_spread
+from gatedrnn.lab.models import Network, gate_spread, measured_time_scale_spread, time_scale_spread
 from gatedrnn.lab.records import RECORD_KIND, SCHEMA, finite
 from gatedrnn.lab.tasks import Batch, Task
 from gatedrnn.lab.training.pace import Pace
@@ -45,7 +45,7 @@ def make_record(
     batch: Batch,
 ) -> dict[str, Any]:
     """What record.json holds. The gates are measured on some of the sequences of a batch."""
-    task = run.task
+    task, data = run.task, batch.input.to(run.training.device)
     best = best_of(task, metrics)
     record = {
         "schema": SCHEMA,
@@ -62,13 +62,14 @@ def make_record(
         **task.measured(),
         "final": _short(task, metrics[-1]),
         "best": _short(task, best),
-        "gates": gate_spread(network, batch.input.to(run.training.device), batch.lengths),
+        "gates": gate_spread(network, data, batch.lengths),
         "time_scales": time_scale_spread(network),
+        "measured_time_scales": measured_time_scale_spread(network, data, batch.lengths),
         "resumed": counts.resumed,
         "notes": counts.notes,
         "key": run.key(),
     }
-    for name in ("gates", "time_scales"):  # a cell without a forget gate has none
+    for name in ("gates", "time_scales", "measured_time_scales"):  # a cell without a forget gate has none
         if not record[name]:
             del record[name]
     if pace.updates_an_epoch is not None:
