@@ -62,10 +62,15 @@ def asinh(z: Tensor) -> Tensor:
     return torch.where(z < 0, -magnitude, magnitude)
 
 
+def vector_norm(x: Tensor, ord: float, dim: int, keepdim: bool = False) -> Tensor:
+    """torch's translation rounds the exponent 1/ord to float32."""
+    return torch.exp(torch.log((x.abs() ** ord).sum(dim, keepdim)) / ord)
+
+
 _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     function.__name__: function for function in (sigmoid, expm1, log1p, sinh, cosh, asinh)
 }
-_OF_TORCH = {
+_OF_TORCH: dict[Any, Callable[..., Tensor]] = {torch.linalg.vector_norm: vector_norm} | {
     original: function
     for name, function in _FUNCTIONS.items()
     for original in (getattr(torch, name), getattr(Tensor, name))
