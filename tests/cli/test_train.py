@@ -101,7 +101,7 @@ def test_the_same_command_reports_a_finished_run_and_another_is_refused(
         (["--cell", "gru", "--tied"], "--tied is for lstm, not for the cell gru, got True"),
         (["--cell", "elman"], "--cell must be one of lstm, gru, "),
         (["--hidden-size", "0"], "--hidden-size must be between 1 and 1000000, got 0"),
-        (["--cell", "nru", "--engine", "cpu"], "--engine must be one that can run this, got 'cpu'"),
+        (["--engine", "graph"], "--engine must be one that can run this, got 'graph'"),
         (["--device", "cuda:99"], "--device must be one that torch can use here (cpu"),
         (["--device", "privateuseone"], "--device must be one that torch can use here (cpu"),
         (["--heads", "0"], "--heads is for nru, not for the cell lstm, got 0"),

@@ -94,9 +94,13 @@ GATED_CASES = [case for case in ALL_CASES if case.takes_gate]
 AUX_CASES = [case for case in ALL_CASES if case.aux or case in CELL_CASES]
 
 
+#: The engines that run outside graphs; the others are tested where torch compiles and exports.
+EAGER = [name for name, engine in ENGINES.items() if not engine.in_graphs_only]
+
+
 def on_engines(cases: list[Case]) -> list[Case]:
     """The cases on every engine that serves them."""
-    found = [replace(case, engine=engine) for engine in ENGINES for case in cases]
+    found = [replace(case, engine=engine) for engine in EAGER for case in cases]
     return [case for case in found if case.refused() is None]
 
 

@@ -12,7 +12,6 @@ from torch import Tensor
 from torch.func import functional_call
 
 from gatedrnn.cells import CELLS
-from gatedrnn.engines import ENGINES
 from gatedrnn.gates import GATES
 from gatedrnn.layers import LAYERS, STEPS
 from tests.cells.equations import EQUATIONS, PHI, run_layer
@@ -20,6 +19,7 @@ from tests.conformance.cases import (
     ALL_CASES,
     AUX_CASES,
     CELL_CASES,
+    EAGER,
     Case,
     as_argument,
     as_tuple,
@@ -43,7 +43,7 @@ def test_every_registry_entry_has_a_second_implementation() -> None:
         assert gates == (set(GATES) if cell.takes_gate else {None})
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EAGER)
 def test_every_engine_is_covered(engine: str) -> None:
     """Each serves something; what it does not serve, it refuses by name when it is asked for."""
     assert any(case.engine == engine for case in on_engines(CELL_CASES))
@@ -96,7 +96,7 @@ def test_layers_directions_and_lengths(case: Case, bias: bool) -> None:
     compare(layer, case, torch.randn(T, B, I, dtype=torch.float64), state_of(layer, B), [3, 5, 1])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", EAGER)
 @pytest.mark.parametrize("gate", ["sigmoid", "refine"])
 @pytest.mark.parametrize("tied", [False, True])
 def test_projection(gate: str, tied: bool, engine: str) -> None:

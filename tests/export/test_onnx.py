@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import gatedrnn
-from tests.cells.cases import ALL_CASES, Case, as_argument, as_tuple, random_state, spread
+from tests.conformance.cases import ALL_CASES, Case, as_argument, as_tuple, random_state, spread
 from tests.export.running import operators, run, session
 from tests.gates.own import OWN, Pieces
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import gatedrnn
-from tests.cells.cases import ALL_CASES, Case, as_argument, random_state, spread
+from tests.conformance.cases import ALL_CASES, Case, as_argument, random_state, spread
 from tests.gates.own import Logarithm
 from tests.layers.tolerances import REGROUPED, assert_close
 

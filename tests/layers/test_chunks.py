@@ -129,7 +129,7 @@ def test_the_memory_of_16_bit_input_is_not_rounded_between_chunks(dtype: torch.d
     x = torch.randn(400, 2, 1).to(dtype)
     wide = tuple(torch.zeros(1, 2, 4) for _ in range(2))
     output, final = layer(x, wide)
-    found = joined(layer, x, 7)
+    found = joined(layer, x, 8)  # no chunk of one step: that has a kernel of its own, which sums in another order
     assert all(s.dtype == torch.float32 for s in found[1])
     assert torch.equal(found[0], output)
     assert all(map(torch.equal, found[1], final))

@@ -10,15 +10,14 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_sequence
 
 import gatedrnn
-from tests.cells.cases import CELL_CASES, Case, as_argument, as_tuple, random_state, spread
+from tests.conformance.cases import CELL_CASES, Case, as_argument, as_tuple, random_state, spread
 from tests.layers.tolerances import REGROUPED, assert_close
 
 I, H = 3, 4  # noqa: E741
 # The first sizes differ from each other and from I: torch takes equal ones for one and the same.
 LENGTHS = [7, 2, 3, 4, *range(5, 37, 3), 64, 65, 128, 150, 200]
 ROWS = [2, 3, 5, 8, 13]
-NATIVE = [case for case in CELL_CASES if case.cell not in ("nru", "mgu")]
-OWN_KERNEL = [Case("lstm", "fast"), *(pytest.param(case, marks=pytest.mark.slow) for case in NATIVE)]
+KERNELS = [Case("lstm", "fast"), *(pytest.param(case, marks=pytest.mark.slow) for case in CELL_CASES)]
 pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # torch's own use of what it deprecates
     pytest.mark.filterwarnings("ignore::FutureWarning:torch.*"),
@@ -73,7 +72,7 @@ def value_and_gradients(model: Any, parameters: list[Tensor], given: tuple[Any, 
 
 
 @pytest.mark.parametrize("recompute", [False, pytest.param(True, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("case", OWN_KERNEL, ids=str)
+@pytest.mark.parametrize("case", KERNELS, ids=str)
 def test_training_compiles_at_most_three_times(case: Case, recompute: bool) -> None:
     model = made(case, recompute=recompute)
     compiled = torch.compile(model, dynamic=True, fullgraph=True, backend="aot_eager")
@@ -99,12 +98,20 @@ def test_training_by_inductor(case: Case) -> None:
     assert compilations() <= 3
 
 
-@pytest.mark.parametrize(
-    "case", [Case("mgu", "sigmoid"), pytest.param(Case("nru", None), marks=pytest.mark.slow)], ids=str
-)
-def test_cells_without_a_kernel_compile_for_inference(case: Case) -> None:
+class Erf(gatedrnn.gates.SigmoidOf):
+    """Has no native program: erf is not one of the instructions."""
+
+    def alpha(self, z: Tensor) -> Tensor:
+        return torch.erf(z) + z**3
+
+    def alpha_derivative(self, z: Tensor) -> Tensor:
+        return 1.1283791670955126 * torch.exp(-z * z) + 3.0 * z * z
+
+
+def test_without_a_kernel_inference_is_one_graph() -> None:
     """One graph for every length, by torch's own scan; with gradients it is the unrolled loop, a graph per length."""
-    model = made(case)
+    model = Model(gatedrnn.MGU(I, H, forget_gate=Erf(), dtype=torch.float64))
+    spread(model)
     compiled = torch.compile(model, dynamic=True, fullgraph=True, backend="aot_eager")
     with torch.no_grad():
         for steps in (5, 7, 20):

@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 import gatedrnn
 from gatedrnn.layers.time_scales import QUANTILES
-from tests.cells.cases import GATED_CASES, Case, as_argument, random_state, spread
+from tests.conformance.cases import GATED_CASES, Case, as_argument, random_state, spread
 from tests.layers.test_long_memory import layer_with
 
 T, B, I, H = 9, 4, 3, 5  # noqa: E741

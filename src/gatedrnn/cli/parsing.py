@@ -26,7 +26,7 @@ _CONVERSIONS = (
     (_NO_TYPE + r"\{None\}\|FLOAT could be instantiated from \[(.*?)\].*", r"\1 must be a number or None, got \2"),
     (_NO_TYPE + r"\{\[INT .*? from \[(.*?)\].*", r"\1 must be whole numbers, got \2"),
     (r"Error parsing (\S+): (.*)", r"\1: \2"),
-    (r"invalid choice (.*) for argument '(\S+)'\. Expected one of \((.*)\)\.", r"\2 must be one of \3, got \1"),
+    (r"invalid choice (.*) for argument '(\S+)'\. Expected one of \((.*)\) ?\.", r"\2 must be one of \3, got \1"),
     (r"Missing value for argument '(\S+)'\. .*", r"\1 needs a value"),
     (r"Unrecognized options: (.*)", r"unknown: \1"),
     (r"Missing from gatedrnn (.*?): (.*)", r"\1 needs \2"),

@@ -24,6 +24,7 @@ class GraphEngine(Engine):
     """Serves every cell, gate, dtype and device where torch compiles or exports."""
 
     name: ClassVar[str] = "graph"
+    in_graphs_only: ClassVar[bool] = True
 
     def refuses(self, scan: Scan) -> str | None:
         if not torch.compiler.is_compiling():
@@ -31,7 +32,7 @@ class GraphEngine(Engine):
         if not _HAS_SCAN:
             return f"torch {torch.__version__} has no scan operator"
         if not torch.compiler.is_exporting() and wants_gradient(scan):
-            return "it has no gradient in a compiled graph"  # tried: with Inductor torch's scan loses some
+            return "it has no gradient in a compiled graph"  # tried: training through torch's scan ends in an error
         return None
 
     def describe(self, scan: Scan) -> str:

@@ -78,6 +78,8 @@ class Engine(ABC):
     """Runs scans. All engines give the reference engine's result."""
 
     name: ClassVar[str]
+    #: Whether it serves only what torch compiles or exports.
+    in_graphs_only: ClassVar[bool] = False
 
     @abstractmethod
     def refuses(self, scan: Scan) -> str | None:

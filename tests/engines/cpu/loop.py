@@ -202,12 +202,12 @@ def heads(case: Case, a: Tensor) -> Tensor:
     return change(alpha, *factors[:2]) - change(beta, *factors[2:])
 
 
-def arguments(case: Case, t: dict[str, Tensor | None], keep: bool = True) -> tuple:
-    """Of the operator."""
+def arguments(case: Case, t: dict[str, Tensor | None], keep: bool = True, text: str = "") -> tuple:
+    """Of the operator. The text of the kernel may be given, where torch compiles: as the engine does, it makes none."""
     kernel = case.kernel(t)
     state = [t[name] for name in ("h_0", "c_0") if t[name] is not None]
     options = (case.reverse, keep, case.recompute, case.collect and has_memory(case.cell))
-    return t["input"], state, [t[name] for name in kernel.weights], t["lengths"], None, str(kernel), *options
+    return t["input"], state, [t[name] for name in kernel.weights], t["lengths"], None, text or str(kernel), *options
 
 
 def scan(arguments: tuple, operator: bool) -> tuple[Tensor, ...]:

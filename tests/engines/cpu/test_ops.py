@@ -9,7 +9,20 @@ import torch
 from torch import Tensor
 
 from gatedrnn.engines.cpu import ops
-from tests.engines.cpu.loop import CELLS, GATES, WEIGHTS, Case, arguments, has_memory, leaves, loop, native, plain, run
+from tests.engines.cpu.loop import (
+    CELLS,
+    GATES,
+    WEIGHTS,
+    Case,
+    arguments,
+    has_memory,
+    leaves,
+    loop,
+    native,
+    plain,
+    run,
+    scan,
+)
 
 CASES = [
     Case("lstm", "sigmoid", ragged=True, collect=True),
@@ -126,8 +139,10 @@ def test_compile_with_dynamic_steps(cell: str, recompute: bool) -> None:
     t = leaves(case.tensors(), torch.float64)
     weights = {n: v for n, v in t.items() if n.startswith(("weight", "bias")) and v is not None}
 
+    text = str(case.kernel(t))
+
     def function(x: Tensor) -> Tensor:
-        return native(case, {**t, "input": x})[0].sin()
+        return scan(arguments(case, {**t, "input": x}, text=text), operator=True)[0].sin()
 
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()

@@ -239,7 +239,7 @@ def test_explain_names_the_program() -> None:
     first = gatedrnn.explain(layer, x).splitlines()[0]
     assert "native lstm kernel with the gate Scaled(scale=1.5) as a native program of 4 instructions" in first
     layer = gatedrnn.LSTM(3, 4, forget_gate=gate_of(torch.erf))
-    first, second = gatedrnn.explain(layer, x).splitlines()
+    first, second, _ = gatedrnn.explain(layer, x).splitlines()
     assert first.startswith("reference: the loop over time in plain PyTorch")
     assert second == (
         "not cpu: it has no kernel for the gate Mine(): alpha uses aten.erf.default, "

@@ -55,7 +55,7 @@ def test_every_gate_and_initialiser(gate: str, init: str) -> None:
         ({"cell": "nru", "trainable_bias_hh": True}, "trainable_bias_hh is for lstm, gru.*not for the cell nru"),
         ({"encoder_size": 0}, "encoder_size must be between 1 and 1000000, got 0"),
         ({"read": "first"}, "read must be one of last, mean, got 'first'"),
-        ({"engine": "gpu"}, "unknown engine 'gpu'; known engines: auto, cpu, reference"),
+        ({"engine": "gpu"}, "unknown engine 'gpu'; known engines: auto, cpu, graph, reference"),
         ({"hidden_size": 1, "forget_init": "uniform"}, "hidden_size must be at least 2 for uniform biases, got 1"),
     ],
 )
