@@ -129,7 +129,7 @@ class LanguageModel(ModelOptions):
 
     @property
     def cost(self) -> float:
-        return float(self.embedding_size + self.hidden_size * self.num_layers) * (10.0 if self.cell == "nru" else 1.0)
+        return float(self.embedding_size + self.hidden_size * self.num_layers)
 
     @property
     def needs_t_max(self) -> bool:

@@ -25,8 +25,8 @@ _UNGATED = ("nru",)
 _WITHOUT_BIAS_HH = ("nru", "minimal_rnn", "fastgrnn")
 # Their authors say how all of their parameters start.
 _OWN_BIASES = ("fastgrnn", "nru")
-# How long a step takes beside that of a tied LSTM on the same machine, roughly: the NRU runs on the reference engine.
-_SLOWER = {"nru": 10.0, "refine": 1.3, "janet": 0.7}
+# How long a step takes beside that of a tied LSTM on the same machine, roughly.
+_SLOWER = {"nru": 1.3, "refine": 1.3, "janet": 0.7}
 # No machine has the memory for more of them.
 _MOST = {
     "hidden_size": 10**6,
