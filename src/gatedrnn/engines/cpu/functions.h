@@ -39,12 +39,13 @@ GATEDRNN_INLINE Doubles expm1(Doubles x) {
 GATEDRNN_INLINE Doubles mantissa(Doubles x, Doubles& e) {
   constexpr double magic = 6755399441055744.0;  // 1.5 * 2^52: its last bits count
   typedef uint64_t Unsigned __attribute__((vector_size(GATEDRNN_VECTOR_BYTES)));
-  constexpr int64_t half_root = 0x3fe6a09e667f3bcd;  // the root of 1/2
-  Longs from_root = bits<double>(x) - half_root;
-  // Arithmetic shift: the exponent relative to the root, which may be negative.
-  Longs exponent = (Longs)((Unsigned)(from_root + (int64_t(1024) << 52)) >> 52) - 1024;
+  constexpr uint64_t half_root = 0x3fe6a09e667f3bcd;  // the root of 1/2
+  // Unsigned, which wraps around: what comes of a negative x is replaced later.
+  const Unsigned raw = (Unsigned)bits<double>(x);
+  // The exponent relative to the root may be negative: 1024 more while it is shifted.
+  Longs exponent = (Longs)((raw - half_root + (uint64_t(1024) << 52)) >> 52) - 1024;
   e = (Doubles)(bits<double>(splat<double>(magic)) + exponent) - magic;
-  return (Doubles)(bits<double>(x) - (exponent << 52));
+  return (Doubles)(raw - ((Unsigned)exponent << 52));
 }
 // log((1 + f) / (1 - f)) for |f| <= 0.172, relative to 1e-16.
 GATEDRNN_INLINE Doubles twice_atanh(Doubles f) {
