@@ -48,6 +48,49 @@ def state_of(module: Any, *shape: int) -> Any:
     return state if len(state) > 1 else state[0]
 
 
+def gradients_of(module: Any, x: Tensor, state: Any) -> list[Tensor]:
+    """Those of the input, the given state and the weights, of a sum in which every entry of the results counts."""
+    x = x.detach().requires_grad_()
+    given = torch.utils._pytree.tree_map(lambda s: s.detach().requires_grad_(), state) if state is not None else None
+    results = torch.utils._pytree.tree_leaves(module(x, given))
+    loss = sum((r * torch.arange(1.0, r.numel() + 1).view_as(r)).sum() for r in results)
+    wanted = [x, *(given if isinstance(given, tuple) else [given] * (given is not None)), *module.parameters()]
+    return list(torch.autograd.grad(loss, wanted))
+
+
+@pytest.mark.parametrize("with_state", [False, True])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "JANET", "MGU", "UGRNN", "LSTMCell", "GRUCell", "JANETCell"])
+def test_gradients(kind: str, with_state: bool) -> None:
+    """The first call, those after it, and the reference engine's."""
+    module = getattr(gatedrnn, kind)(I, H).double()
+    shape = (B,) if kind.endswith("Cell") else (1, B)
+    x = torch.randn(*(shape if kind.endswith("Cell") else (3, B)), I, dtype=torch.float64)
+    state = torch.utils._pytree.tree_map(Tensor.double, state_of(module, *shape)) if with_state else None
+    engines.repeats._known.clear()
+    first, *others = [gradients_of(module, x, state) for _ in range(3)]
+    for other in others:
+        torch.testing.assert_close(other, first, rtol=0, atol=0)
+    module.engine = "reference"
+    torch.testing.assert_close(first, gradients_of(module, x, state), rtol=1e-12, atol=1e-12)
+
+
+def test_a_graph_is_recorded_as_ever() -> None:
+    """Second derivatives, hooks for saved tensors and frozen weights, in a call like one before."""
+    layer, x = gatedrnn.LSTM(I, H).double(), torch.randn(2, B, I, dtype=torch.float64)
+    layer.weight_ih_l0.requires_grad_(False)
+    seen = []
+    for _ in range(2):
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: seen.append(t) or t.clone(), lambda t: t):
+            output = layer(x)[0]
+        (first,) = torch.autograd.grad(output.square().sum(), layer.weight_hh_l0, create_graph=True)
+        (second,) = torch.autograd.grad(first.square().sum(), layer.weight_hh_l0)
+    assert seen
+    layer.engine = "reference"
+    (first,) = torch.autograd.grad(layer(x)[0].square().sum(), layer.weight_hh_l0, create_graph=True)
+    (expected,) = torch.autograd.grad(first.square().sum(), layer.weight_hh_l0)
+    torch.testing.assert_close(second, expected, rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.parametrize("batch_first", [False, True])
 @pytest.mark.parametrize("kind", [gatedrnn.LSTM, gatedrnn.GRU, gatedrnn.JANET, gatedrnn.UGRNN, gatedrnn.FastGRNN])
 @pytest.mark.parametrize("steps", [1, 3])
@@ -75,10 +118,10 @@ def test_who_takes_the_short_way(repeating: _Repeating) -> None:
         module(*arguments, **keywords)
         return repeating.taken - before
 
-    assert taken(x, state) == 0 and taken(x, state) == 0  # gradients are recorded
+    assert [taken(x, state) for _ in range(3)] == [0, 1, 1]  # gradients are recorded: another kind
     with torch.no_grad():
         assert [taken(x, state) for _ in range(3)] == [0, 1, 1]
-        assert [taken(x) for _ in range(2)] == [0, 0]
+        assert [taken(x) for _ in range(3)] == [0, 1, 1]
         assert [taken(x, state, lengths=[1, 1]) for _ in range(2)] == [0, 0]
         assert [taken(x, state, return_states=True) for _ in range(2)] == [0, 0]
         assert taken(torch._neg_view(-x), state) == 0

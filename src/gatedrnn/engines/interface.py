@@ -101,6 +101,6 @@ class Engine(ABC):
     def run(self, scan: Scan) -> ScanResult: ...
 
     def repeat(self, scan: Scan) -> Repeat | None:
-        """What runs scans without gradients whose tensors are of the same kind as in this one, without looking at them
-        again: dtype, shapes, plain, on the CPU. None where there is no short way."""
+        """What runs scans whose tensors are of the same kind as in this one, without looking at them again: dtype,
+        shapes, plain, on the CPU, recorded by autograd or not. None where there is no short way."""
         return None

@@ -9,6 +9,7 @@ The second derivative is the first one once more, by autograd through the refere
 
 from __future__ import annotations
 
+import copy
 import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -111,6 +112,12 @@ class Operator:
         self._batched.impl(f"{name}_backward", _one_by_one(self.scan_backward), "Batched")
         self.scan.register_autograd(self._first, setup_context=self._save_scan)
         self.scan_backward.register_autograd(self._second, setup_context=self._save_backward)
+
+    def without_checks(self, forward: Forward) -> Operator:
+        """The same with a scan that takes its arguments as they are, for :meth:`run` alone."""
+        other = copy.copy(self)
+        other.forward = forward
+        return other
 
     def run(
         self,
@@ -240,7 +247,7 @@ def watched() -> bool:
 
 def all_plain(tensors: Iterable[Tensor]) -> bool:
     """Whether the memory of all holds their values: no negative view, zero tensor or wrapper of any kind."""
-    return all(_dispatch_keys(tensor).raw_repr() in _PLAIN for tensor in tensors)
+    return _PLAIN.issuperset([_dispatch_keys(tensor).raw_repr() for tensor in tensors])
 
 
 _dispatch_keys = torch._C._dispatch_keys

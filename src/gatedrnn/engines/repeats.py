@@ -1,7 +1,8 @@
 """Calls like one before.
 
-In streaming inference, the questions that are asked of every call take longer than the call itself. They are about the
-kind of its tensors and never about their values, so the answers hold for a call whose tensors are of the same kind.
+In steps that are taken one by one, the questions that are asked of every call take longer than the call itself. They
+are about the kind of its tensors and never about their values, so the answers hold for a call whose tensors are of the
+same kind.
 Nothing else is remembered: the memory of every tensor is read anew.
 """
 
@@ -20,6 +21,7 @@ from gatedrnn.engines.operator import all_plain, watched
 from gatedrnn.gates import GATES, Gate
 
 _BUILT_IN = frozenset(GATES.values())
+_TYPES = frozenset({Tensor, Parameter})
 #: Kinds of calls that are remembered.
 _REMEMBERED = 1024
 
@@ -36,22 +38,21 @@ def kind_of(
 ) -> tuple[Any, ...] | None:
     """All that the checks and the choice of an engine depend on.
 
-    None where they ask for more: gradients are recorded, somebody looks on, a tensor is not plain, the gate is not one
-    of the library.
+    None where they ask for more: somebody looks on, a tensor is not plain, the gate is not one of the library.
     """
-    if torch.is_grad_enabled() or watched() or type(gate) not in _BUILT_IN:
+    if watched() or type(gate) not in _BUILT_IN:
         return None
     if torch._C._functorch.peek_interpreter_stack() is not None or torch.autograd.forward_ad._current_level >= 0:
         return None
-    tensors, shapes, dtype = (input, *state, *weights), [], None
-    for tensor in tensors:
-        if type(tensor) is not Parameter and type(tensor) is not Tensor:
-            return None
-        dtype = dtype or tensor.dtype
-        if tensor.dtype is not dtype:
-            return None
-        shapes.append(tensor.shape)
-    return (cell, gate, dtype, options, *shapes) if all_plain(tensors) else None  # type: ignore[arg-type]
+    # Lists, not generators: all of this is as long as a step.
+    tensors: tuple[Any, ...] = (input, *state, *weights)
+    if not _TYPES.issuperset(map(type, tensors)) or not all_plain(tensors):
+        return None
+    dtype = tensors[0].dtype
+    if any([t.dtype is not dtype for t in tensors]):  # noqa: C419
+        return None
+    recorded = torch.is_grad_enabled() and any([t.requires_grad for t in tensors])  # noqa: C419
+    return cell, gate, dtype, recorded, options, *[t.shape for t in tensors]
 
 
 def recall(engine: Engine, kind: tuple[Any, ...]) -> Repeat | None:

@@ -146,7 +146,7 @@ class RecurrentLayer(RecurrentModule):
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx, lengths, return_states)
         kind = None
-        if hx is not None and lengths is None and not return_states and len(self._keys) == 1:
+        if lengths is None and not return_states and len(self._keys) == 1:
             found, kind = self._repeated(input, hx)
             if found is not None:
                 return found
@@ -186,7 +186,7 @@ class RecurrentLayer(RecurrentModule):
         if self.weight_dropout and self.training:
             return None, None
         (weights,) = self._weights()
-        state = hx if isinstance(hx, (tuple, list)) else (hx,)
+        state = () if hx is None else hx if isinstance(hx, (tuple, list)) else (hx,)
         options = self.input_size, self.hidden_size, self.bias, self.recompute, self.batch_first
         kind = engines.kind_of(self.cell, self.forget_gate, options, input, state, weights.values())
         if kind is None or input.dim() != 3:
@@ -194,7 +194,7 @@ class RecurrentLayer(RecurrentModule):
         if (repeat := engines.recall(self.engine, kind)) is None:
             return None, kind
         x = input.transpose(0, 1) if self.batch_first else input
-        output, final = repeat(x, state, weights.values())
+        output, final = repeat(x, state or self._initial_state(x, x.shape[1]), weights.values())
         assert output is not None
         return (output.transpose(0, 1) if self.batch_first else output, final if len(final) > 1 else final[0]), kind
 

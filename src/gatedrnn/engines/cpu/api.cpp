@@ -178,7 +178,7 @@ struct OwnedPlan {
     // More rows than this in a slice fall out of the cache between two uses; less work than this per thread
     // is done before a second thread has started.
     constexpr int64_t most_rows_of_slice = 64;
-    constexpr double least_work = 2e6;
+    constexpr double least_work = 2e6, least_work_of_one_step = 3e5;  // which reads every weight once
     constexpr int64_t most_threads = 1024;  // OpenMP keeps the threads of a team on the stack of the caller
     const int64_t batch = scan.batch;
     plan.layout = layout_of(scan.cell, scan.gate);
@@ -190,8 +190,8 @@ struct OwnedPlan {
     const double rows_of_weights = scan.cell == GATEDRNN_NRU ? double(scan.recurrent + late_of_nru(scan.hidden, scan.heads))
                                                              : double(plan.layout.blocks) * double(scan.hidden);
     const double work = 2.0 * double(scan.steps) * double(batch) * rows_of_weights * double(scan.recurrent + scan.inputs);
-    const int64_t useful = std::max<int64_t>(1, int64_t(std::min(work / least_work, 1e6)));
     plan.one_step = is_one_step(scan);
+    const int64_t useful = std::max<int64_t>(1, int64_t(std::min(work / (plan.one_step ? least_work_of_one_step : least_work), 1e6)));
     if (plan.one_step) {
       plan.threads = std::min({scan.threads, useful, (scan.hidden + panel_width - 1) / panel_width, most_threads});
       plan.team = 1;
@@ -252,7 +252,7 @@ struct OwnedPlan {
   // weights beyond the nearer caches, which have to come anew at each step, each thread so needs only its part of them.
   // A step must be worth a meeting, and a member at least two panels.
   int64_t members_of_team(const GatedrnnScan& scan, int64_t panel_width, int64_t available) const {
-    constexpr double least_work_of_step = 5e4, large_weights = 8e6;
+    constexpr double least_work_of_step = 5e4, large_weights = 1e6;
     constexpr int64_t few_rows = 64;
     const double weights = double(plan.layout.blocks) * double(scan.hidden) * double(scan.recurrent);
     if (scan.cell == GATEDRNN_NRU || scan.weights[GATEDRNN_WEIGHT_HR] || 2 * weights < least_work_of_step) return 1;

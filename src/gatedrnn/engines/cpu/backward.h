@@ -36,11 +36,11 @@ void input_gradient(const Task<Real>& task, const Slice& slice, const Space<Real
   const GatedrnnScan& scan = task.scan;
   const int64_t depth = task.input_blocks() * task.hidden_panels;
   const Real* first = space.da + task.layout.input_begin * task.hidden_panels * total * width;
-  const Left<Real> none, da{first, total * width, width, depth, width};
+  const Left<Real> none, da = in_panels(first, total * width, scan.hidden, task.input_blocks());
   const bool few = scan.inputs <= few_input_gradients;
   for (int64_t p = share.member; p < (few ? scan.inputs : task.input_panels); p += task.plan.team) {
     if (!few)
-      product<Real>(Start::zero, none, da, total, 1, task.back_input + p * depth * width * width, 0, nullptr, space.dx, 0);
+      product<Real>(Start::zero, none, da, total, 1, task.back_input + p * depth * width * width, 0, nullptr, space.dx, 0, scan.inputs - p * width);
     int64_t at = 0;
     for (int64_t step = begin; step < end; ++step) {
       int64_t rows = active_rows(slice, step);
@@ -69,7 +69,6 @@ void backward_step(const Task<Real>& task, const Slice& slice, const Space<Real>
   const GatedrnnScan& scan = task.scan;
   const CellLayout& layout = task.layout;
   const int64_t stride = slice.rows * width, kept_stride = task.kept_blocks * rows * width;
-  const Left<Real> none;
   // The entries of h and c whose gradients are this thread's. A projected h has no team.
   const int64_t own_c = share.first_panel * width, end_c = smaller(share.end_panel * width, scan.hidden);
   const int64_t own_h = task.projected ? 0 : own_c, end_h = task.projected ? scan.recurrent : end_c;
@@ -84,9 +83,8 @@ void backward_step(const Task<Real>& task, const Slice& slice, const Space<Real>
   if (task.projected) {
     for (int64_t p = 0; p < task.recurrent_panels; ++p)
       __builtin_memcpy(space.block_dh + (p * total + at) * width, space.dh + p * stride, size_t(rows * width) * sizeof(Real));
-    Left<Real> dh{space.dh, stride, width, task.recurrent_panels, width};
-    product<Real>(Start::zero, none, dh, rows, task.hidden_panels, task.back_projection, task.recurrent_panels * width * width, nullptr,
-                  space.dm, stride);
+    product_of_columns<Real>(Start::zero, in_panels<Real>(space.dh, stride, scan.recurrent), rows, scan.hidden, task.back_projection,
+                             task.recurrent_panels * width * width, space.dm, stride);
   }
   auto stage = [&](BackwardStage<Real> function) {
     for (int64_t p = share.first_panel; p < share.end_panel; ++p) {
@@ -116,12 +114,13 @@ void backward_step(const Task<Real>& task, const Slice& slice, const Space<Real>
   };
   // result = start + the gradients of the blocks [begin, end) times their weights, for this thread's panels.
   const int64_t all = task.hidden_blocks() * task.hidden_panels * width * width;
-  const int64_t first = task.projected ? 0 : share.first_panel, count = task.projected ? task.recurrent_panels : share.panels();
+  const int64_t first = task.projected ? 0 : share.first_panel;
   auto multiply = [&](Start start, int begin, int end, Real* result) {
-    const Left<Real> da{space.da + (begin * task.hidden_panels * total + at) * width, total * width, width,
-                        (end - begin) * task.hidden_panels, width};
-    product<Real>(start, none, da, rows, count, task.back + first * all + (begin - layout.hidden_begin) * task.hidden_panels * width * width,
-                  all, nullptr, result + first * stride, stride);
+    const Left<Real> da =
+        in_panels<Real>(space.da + (begin * task.hidden_panels * total + at) * width, total * width, scan.hidden, end - begin);
+    product_of_columns<Real>(start, da, rows, end_h - own_h,
+                             task.back + first * all + (begin - layout.hidden_begin) * task.hidden_panels * width * width, all,
+                             result + first * stride, stride);
   };
   stage(task.cell.backward);
   if (task.late()) {
@@ -136,15 +135,16 @@ template <class Real> void add_to_totals(const Task<Real>& task, const Space<Rea
   constexpr int64_t width = Tile<Real>::width;
   const GatedrnnScan& scan = task.scan;
   const CellLayout& layout = task.layout;
+  const int64_t units = smaller(share.end_panel * width, scan.hidden) - share.first_panel * width;
   for (int block = 0; block < layout.blocks; ++block) {
     const int64_t panel = block * task.hidden_panels + share.first_panel;
     const Real* da = space.da + panel * total * width;
     if (block >= layout.hidden_begin)
-      accumulate<Real>(block < layout.late_begin ? space.left_h : space.left_gated, scan.recurrent, da, share.panels(), total,
+      accumulate<Real>(block < layout.late_begin ? space.left_h : space.left_gated, scan.recurrent, da, units, total,
                        space.total_h + (panel - layout.hidden_begin * task.hidden_panels) * scan.recurrent * width);
-    accumulate<Real>(space.left_x, scan.inputs + 1, da, share.panels(), total, space.total_x + panel * (scan.inputs + 1) * width);
+    accumulate<Real>(space.left_x, scan.inputs + 1, da, units, total, space.total_x + panel * (scan.inputs + 1) * width);
   }
-  if (task.projected) accumulate<Real>(space.block_dh, scan.recurrent, space.block_h, task.hidden_panels, total, space.total_projection);
+  if (task.projected) accumulate<Real>(space.block_dh, scan.recurrent, space.block_h, scan.hidden, total, space.total_projection);
 }
 
 // Steps [begin, end) of a slice, whose kept values start at `kept`, block by block from the end: the weight

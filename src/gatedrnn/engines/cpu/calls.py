@@ -20,7 +20,7 @@ from gatedrnn.engines.cpu.kernel import Kernel, parse
 from gatedrnn.engines.operator import Options, Results
 
 #: Bytes from which on a buffer comes from the library, as its own large ones do.
-POOLED = 4 << 20
+POOLED = 1 << 19
 
 Room = Callable[[Tensor, Sequence[int]], Tensor]
 
@@ -100,14 +100,16 @@ def _describe(
         alive.append(lengths)
     room = scan.state
     for place, tensor in enumerate(state):
-        solid = tensor.contiguous()
-        room[place] = solid.data_ptr() or _address(f"state {place}", solid)
-        alive.append(solid)
+        if not tensor.is_contiguous():
+            tensor = tensor.contiguous()
+            alive.append(tensor)
+        room[place] = tensor.data_ptr() or _address(f"state {place}", tensor)
     room = scan.weights
     for place, name, tensor in zip(prepared.places, prepared.kernel.weights, weights, strict=True):
-        solid = tensor.contiguous()
-        room[place] = solid.data_ptr() or _address(name, solid)
-        alive.append(solid)
+        if not tensor.is_contiguous():
+            tensor = tensor.contiguous()
+            alive.append(tensor)
+        room[place] = tensor.data_ptr() or _address(name, tensor)
     return scan, alive
 
 
@@ -129,9 +131,8 @@ def _pooled(like: Tensor, shape: Sequence[int]) -> Tensor:
     if size < POOLED:
         return like.new_empty(shape)
     flat = torch.frombuffer(library.take(size), dtype=like.dtype)
-    strides = torch.empty(tuple(shape), device="meta").stride()
     # Not a view, which autograd would not let the user change.
-    return like.new_empty(0).set_(flat.untyped_storage(), 0, tuple(shape), strides)
+    return like.new_empty(0).set_(flat.untyped_storage(), 0, tuple(shape))  # type: ignore[call-overload,no-any-return]
 
 
 def _as(tensor: Tensor, room: Room) -> Tensor:
@@ -180,8 +181,20 @@ def run_forward(
     options: Options,
 ) -> Results:
     """One direction of one layer. With ``batch_sizes`` input, output and memory are packed: (N, features)."""
+    check_arguments(parse(options.kernel), input, state, weights, lengths, batch_sizes)
+    return run_known_forward(input, state, weights, lengths, batch_sizes, options)
+
+
+def run_known_forward(
+    input: Tensor,
+    state: Sequence[Tensor],
+    weights: Sequence[Tensor],
+    lengths: Tensor | None,
+    batch_sizes: Tensor | None,
+    options: Options,
+) -> Results:
+    """The same for arguments of a kind that was checked before."""
     kernel = parse(options.kernel)
-    check_arguments(kernel, input, state, weights, lengths, batch_sizes)
     results = room_for_results(input, state, batch_sizes, kernel, options)
     output, finals, memory, kept, threads = results
     if output.numel() == 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import ClassVar
@@ -95,8 +95,27 @@ class CPUEngine(Engine):
             return None
         if scan.lengths is not None or scan.batch_sizes is not None or scan.collect:
             return None
-        weights = list(scan.weights.values())
-        return calls.Repeated(_text(cell, gate, names, dtype), scan.input, scan.state, weights, scan.reverse)
+        text = _text(cell, gate, names, dtype)
+        if wants_gradient(scan):
+            return _Recorded(Options(text, scan.reverse, True, scan.recompute, False))
+        return calls.Repeated(text, scan.input, scan.state, list(scan.weights.values()), scan.reverse)
+
+
+class _Recorded:
+    """Scans that autograd records, of tensors of the same kind as before."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+
+    def __call__(
+        self, input: Tensor, state: Sequence[Tensor], weights: Iterable[Tensor]
+    ) -> tuple[Tensor | None, tuple[Tensor, ...]]:
+        if input.dim() == 2:
+            _, finals, _ = ops.KNOWN.run(input.unsqueeze(0), state, list(weights), None, None, self._options, True)
+            return None, tuple(finals)
+        rows = [s.squeeze(0) for s in state]  # of the only layer
+        output, finals, _ = ops.KNOWN.run(input, rows, list(weights), None, None, self._options, True)
+        return output, tuple(s.unsqueeze(0) for s in finals)
 
 
 def _kind(scan: Scan) -> tuple[Cell, Gate, tuple[str, ...], torch.dtype]:

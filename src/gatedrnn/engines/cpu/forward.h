@@ -69,7 +69,7 @@ void multiply_blocks(const Task<Real>& task, int64_t p, int64_t begin, int64_t e
     last = smaller(last, end);
     if (first < last)
       product<Real>(start, one, two, rows, last - first, weights + first * right_stride, right_stride, bias + first * width,
-                    a + first * result_stride, result_stride);
+                    a + first * result_stride, result_stride, task.scan.hidden - p * width);
   };
   const Left<Real> none;
   if (task.fused) {
@@ -127,7 +127,7 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
           for (int block = 0; block < layout.input_end; ++block) {
             product<Real>(Start::bias, none, block < layout.input_begin ? none : x, total, 1,
                           task.right_input + (p * layout.input_end + block) * task.input_row * width, 0,
-                          task.bias + (p * layout.blocks + block) * width, space.projection, 0);
+                          task.bias + (p * layout.blocks + block) * width, space.projection, 0, scan.hidden - p * width);
             Real* region = space.region;
             const Real* from = space.projection;
             for (int64_t s = step; s < block_end; ++s) {
@@ -140,8 +140,7 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
       }
     }
     Left<Real> x{space.input + packed_rows * task.input_row, 0, task.input_row, 1, scan.inputs};
-    const Left<Real> h{h_previous, stride, width, task.recurrent_panels, width};
-    const Left<Real> gated{space.gated, stride, width, task.hidden_panels, width};
+    const Left<Real> h = in_panels(h_previous, stride, scan.recurrent), gated = in_panels<Real>(space.gated, stride, scan.hidden);
     // Unless the inputs were projected ahead or some blocks are late, the panels take turns in the same place.
     Real* region = space.region + (task.fused ? 0 : packed_rows * task.region_row());
     const int64_t result_stride = rows * width, panel_stride = task.fused && !task.late() ? 0 : layout.blocks * result_stride;
@@ -186,9 +185,8 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
                         panel.c + r * width, 0, smaller(width, scan.hidden - p * width));
     }
     if (task.projected) {
-      Left<Real> m{space.hidden, stride, width, task.hidden_panels, width};
-      product<Real>(Start::zero, none, m, rows, task.recurrent_panels, task.right_projection, task.hidden_panels * width * width,
-                    nullptr, h_next, stride);
+      product_of_columns<Real>(Start::zero, in_panels<Real>(space.hidden, stride, scan.hidden), rows, scan.recurrent, task.right_projection,
+                               task.hidden_panels * width * width, h_next, stride);
     }
     if (!recomputing) {
       const int64_t going_on = active_rows(slice, step + 1);

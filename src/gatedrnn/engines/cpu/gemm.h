@@ -2,6 +2,8 @@
 // groups of Tile::width, the rows of a group one after the other. The same storage serves as the left operand
 // (scalars are broadcast along a row), as the right operand (whole vectors) and as the result.
 #pragma once
+#include <type_traits>
+
 #include "simd.h"
 
 namespace gatedrnn {
@@ -19,18 +21,41 @@ template <class Real> struct Left {
   int64_t row_stride = 0;
   int64_t panels = 0;
   int64_t depth = 0;
+  // Each matrix that is `group` panels wide ends with a panel of which only `last` columns are used, or all if 0. The first
+  // panel here is number `position` of its matrix.
+  int64_t group = 1, last = 0, position = 0;
+  int64_t used(int64_t panel) const { return last && (position + panel) % group == group - 1 ? last : depth; }
 };
+
+// A matrix of so many columns in panels, or several side by side.
+template <class Real>
+Left<Real> in_panels(const Real* data, int64_t panel_stride, int64_t columns, int64_t matrices = 1) {
+  constexpr int64_t width = Tile<Real>::width;
+  const int64_t panels = divide_up(columns, width);
+  return {data, panel_stride, width, matrices * panels, width, panels, columns - (panels - 1) * width};
+}
+
+// Calls the function with a value of 1 to most as a constant.
+template <int most, class Function> GATEDRNN_INLINE void with_constant(int64_t value, const Function& function) {
+  if constexpr (most > 1)
+    if (value < most) return with_constant<most - 1>(value, function);
+  function(std::integral_constant<int, most>{});
+}
+
+// The vectors that hold so many of a panel's columns.
+template <class Real> GATEDRNN_INLINE int64_t vectors_of(int64_t columns) {
+  return smaller(divide_up(columns, Tile<Real>::lanes), Tile<Real>::vectors);
+}
 
 // What an accumulator starts from.
 enum class Start { zero, bias, result };
 
-template <class Real, int Rows, int Count>
-GATEDRNN_INLINE void multiply(const Left<Real>& left, int64_t row, const Real* (&right)[Count],
-                              Vec<Real> (&sums)[Count][Rows][Tile<Real>::vectors]) {
-  constexpr int vectors = Tile<Real>::vectors, lanes = Tile<Real>::lanes, width = Tile<Real>::width;
+template <class Real, int Rows, int Count, int vectors>
+GATEDRNN_INLINE void multiply(const Left<Real>& left, int64_t row, const Real* (&right)[Count], Vec<Real> (&sums)[Count][Rows][vectors]) {
+  constexpr int lanes = Tile<Real>::lanes, width = Tile<Real>::width;
   for (int64_t q = 0; q < left.panels; ++q) {
     const Real* a = left.data + q * left.panel_stride + row * left.row_stride;
-    const int64_t row_stride = left.row_stride, depth = left.depth;
+    const int64_t row_stride = left.row_stride, depth = left.used(q);
 #pragma GCC unroll 4
     for (int64_t k = 0; k < depth; ++k) {
 #pragma GCC unroll 4
@@ -47,7 +72,7 @@ GATEDRNN_INLINE void multiply(const Left<Real>& left, int64_t row, const Real* (
       }
     }
 #pragma GCC unroll 4
-    for (int p = 0; p < Count; ++p) right[p] += depth * width;
+    for (int p = 0; p < Count; ++p) right[p] += left.depth * width;
   }
 }
 
@@ -55,11 +80,12 @@ GATEDRNN_INLINE void multiply(const Left<Real>& left, int64_t row, const Real* (
 // they come from the nearest caches; shorter pieces would write and read the sums more often.
 template <class Real> constexpr int64_t weight_piece() { return 32768 / (sizeof(Real) * Tile<Real>::width); }
 
-// results[p](row..row+Rows) = start + first * rights[p] + second * rights[p] after it; rights[p] holds both.
-template <class Real, int Rows, int Count>
+// results[p](row..row+Rows) = start + first * rights[p] + second * rights[p] after it; rights[p] holds both. Only so many
+// vectors of a panel are computed; a new result is 0 in the others.
+template <class Real, int Rows, int Count, int vectors>
 void tile(Start start, const Left<Real>& first, const Left<Real>& second, int64_t row, const Real* const* rights,
           const Real* const* biases, Real* const* results) {
-  constexpr int vectors = Tile<Real>::vectors, lanes = Tile<Real>::lanes, width = Tile<Real>::width;
+  constexpr int lanes = Tile<Real>::lanes, width = Tile<Real>::width;
   Vec<Real> sums[Count][Rows][vectors];
   const Real* right[Count];
 #pragma GCC unroll 4
@@ -77,14 +103,18 @@ void tile(Start start, const Left<Real>& first, const Left<Real>& second, int64_
           sums[p][r][v] = load(results[p] + (row + r) * width + v * lanes);
       }
   }
-  multiply<Real, Rows, Count>(first, row, right, sums);
-  multiply<Real, Rows, Count>(second, row, right, sums);
+  multiply<Real, Rows, Count, vectors>(first, row, right, sums);
+  multiply<Real, Rows, Count, vectors>(second, row, right, sums);
 #pragma GCC unroll 4
   for (int p = 0; p < Count; ++p)
 #pragma GCC unroll 8
     for (int r = 0; r < Rows; ++r)
 #pragma GCC unroll 4
-      for (int v = 0; v < vectors; ++v) store(results[p] + (row + r) * width + v * lanes, sums[p][r][v]);
+      for (int v = 0; v < Tile<Real>::vectors; ++v)
+        if (v < vectors)
+          store(results[p] + (row + r) * width + v * lanes, sums[p][r][v < vectors ? v : 0]);
+        else if (start != Start::result)
+          store(results[p] + (row + r) * width + v * lanes, Vec<Real>{});
 }
 
 // With few rows a tile of one panel has too few independent sums to fill the pipeline; then panels share a tile.
@@ -99,41 +129,29 @@ template <class Real> GATEDRNN_INLINE int panels_per_tile(int64_t rows) {
 // Rows are cut into tiles of nearly equal height: seven rows are 4 + 3, not 6 + 1.
 template <class Real, int Count>
 void tiles(Start start, const Left<Real>& first, const Left<Real>& second, int64_t rows, const Real* const* rights,
-           const Real* const* biases, Real* const* results) {
+           const Real* const* biases, Real* const* results, int64_t vectors) {
   constexpr int most = Count == 1 ? Tile<Real>::rows : Count == 2 ? 3 : 1;
   int64_t left_over = rows, count = (rows + most - 1) / most;
   for (int64_t row = 0; count > 0; --count) {
     int64_t height = (left_over + count - 1) / count;
-    switch (height) {
-      case 1: tile<Real, 1, Count>(start, first, second, row, rights, biases, results); break;
-      case 2:
-        if constexpr (most >= 2) tile<Real, 2, Count>(start, first, second, row, rights, biases, results);
-        break;
-      case 3:
-        if constexpr (most >= 3) tile<Real, 3, Count>(start, first, second, row, rights, biases, results);
-        break;
-      case 4:
-        if constexpr (most >= 4) tile<Real, 4, Count>(start, first, second, row, rights, biases, results);
-        break;
-      case 5:
-        if constexpr (most >= 5) tile<Real, 5, Count>(start, first, second, row, rights, biases, results);
-        break;
-      default:
-        if constexpr (most >= 6) tile<Real, 6, Count>(start, first, second, row, rights, biases, results);
-        break;
-    }
+    with_constant<most>(height, [&](auto tall) __attribute__((always_inline)) {
+      with_constant<Tile<Real>::vectors>(vectors, [&](auto wide) __attribute__((always_inline)) {
+        tile<Real, decltype(tall)::value, Count, decltype(wide)::value>(start, first, second, row, rights, biases, results);
+      });
+    });
     row += height;
     left_over -= height;
   }
 }
 
-// The product for `count` result panels. Right panel p is at right + p * right_stride, result panel p at
+// The product for `count` result panels, of each of which so many columns are used. Right panel p is at right + p * right_stride, result panel p at
 // result + p * result_stride. K is cut into nearly equal pieces; each is used by all panels before the next one, so that
 // it is read once from where it lies.
 template <class Real>
 void product(Start start, const Left<Real>& first, const Left<Real>& second, int64_t rows, int64_t count, const Real* right,
-             int64_t right_stride, const Real* bias, Real* result, int64_t result_stride) {
+             int64_t right_stride, const Real* bias, Real* result, int64_t result_stride, int64_t columns = Tile<Real>::width) {
   constexpr int width = Tile<Real>::width;
+  const int64_t vectors = vectors_of<Real>(columns);
   constexpr int64_t cut = weight_piece<Real>();
   Left<Real> once = first, rest = second;
   for (int64_t pieces = larger(divide_up(rest.panels * rest.depth, cut), 1); pieces > 0; --pieces) {
@@ -149,25 +167,39 @@ void product(Start start, const Left<Real>& first, const Left<Real>& second, int
         results[i] = result + (p + i) * result_stride;
       }
       if (group == 4)
-        tiles<Real, 4>(start, once, now, rows, rights, biases, results);
+        tiles<Real, 4>(start, once, now, rows, rights, biases, results, vectors);
       else if (group == 2)
-        tiles<Real, 2>(start, once, now, rows, rights, biases, results);
+        tiles<Real, 2>(start, once, now, rows, rights, biases, results, vectors);
       else
-        tiles<Real, 1>(start, once, now, rows, rights, biases, results);
+        tiles<Real, 1>(start, once, now, rows, rights, biases, results, vectors);
     }
     right += (once.panels * once.depth + now.panels * now.depth) * width;
     rest.data += now.panels * rest.panel_stride;
     rest.panels -= now.panels;
+    rest.position += now.panels;
     once = Left<Real>();
     start = Start::result;
   }
 }
 
+// The product for a result of so many columns: the last panel may be used in part.
+template <class Real>
+void product_of_columns(Start start, const Left<Real>& left, int64_t rows, int64_t columns, const Real* right, int64_t right_stride, Real* result,
+                        int64_t result_stride) {
+  constexpr int64_t width = Tile<Real>::width;
+  const int64_t whole = columns / width;
+  const Left<Real> none;
+  if (whole > 0) product<Real>(start, none, left, rows, whole, right, right_stride, nullptr, result, result_stride);
+  if (columns % width)
+    product<Real>(start, none, left, rows, 1, right + whole * right_stride, right_stride, nullptr, result + whole * result_stride,
+                  result_stride, columns % width);
+}
+
 // total(column, :) += sum over rows of left(row, column) * right(row, :), for Columns columns of a left panel
 // and one right panel.
-template <class Real, int Columns>
+template <class Real, int Columns, int vectors>
 void outer(const Real* left, const Real* right, int64_t rows, Real* total) {
-  constexpr int vectors = Tile<Real>::vectors, lanes = Tile<Real>::lanes, width = Tile<Real>::width;
+  constexpr int lanes = Tile<Real>::lanes, width = Tile<Real>::width;
   Vec<Real> sums[Columns][vectors] = {};
 #pragma GCC unroll 4
   for (int64_t k = 0; k < rows; ++k) {
@@ -190,27 +222,24 @@ void outer(const Real* left, const Real* right, int64_t rows, Real* total) {
     }
 }
 
-// total += left^T right for `columns` columns of the left matrix and `panels` panels of the right one, both
-// with `rows` rows. The total is in panels with a row for each left column, so that it is passed through in order.
+// total += left^T right for `columns` columns of the left matrix and `right_columns` of the right one, both with `rows` rows. The total is in panels with a row for each left column, so that it is passed through in order.
 template <class Real>
-void accumulate(const Real* left, int64_t columns, const Real* right, int64_t panels, int64_t rows, Real* total) {
+void accumulate(const Real* left, int64_t columns, const Real* right, int64_t right_columns, int64_t rows, Real* total) {
   constexpr int width = Tile<Real>::width, most = Tile<Real>::rows;
-  for (int64_t p = 0; p < panels; ++p) {
+  for (int64_t p = 0; p * width < right_columns; ++p) {
     const Real* b = right + p * rows * width;
+    const int64_t vectors = vectors_of<Real>(right_columns - p * width);
     for (int64_t begin = 0; begin < columns; begin += width) {
       const Real* a = left + begin * rows;
       int64_t left_over = columns - begin < width ? columns - begin : width;
       for (int64_t column = 0, count = (left_over + most - 1) / most; count > 0; --count) {
         int64_t height = (left_over + count - 1) / count;
         Real* t = total + (p * columns + begin + column) * width;
-        switch (height) {
-          case 1: outer<Real, 1>(a + column, b, rows, t); break;
-          case 2: outer<Real, 2>(a + column, b, rows, t); break;
-          case 3: outer<Real, 3>(a + column, b, rows, t); break;
-          case 4: outer<Real, 4>(a + column, b, rows, t); break;
-          case 5: outer<Real, 5>(a + column, b, rows, t); break;
-          default: outer<Real, 6>(a + column, b, rows, t); break;
-        }
+        with_constant<most>(height, [&](auto tall) __attribute__((always_inline)) {
+          with_constant<Tile<Real>::vectors>(vectors, [&](auto wide) __attribute__((always_inline)) {
+            outer<Real, decltype(tall)::value, decltype(wide)::value>(a + column, b, rows, t);
+          });
+        });
         column += height;
         left_over -= height;
       }

@@ -10,6 +10,7 @@ import os
 import sys
 import weakref
 from ctypes import c_char_p, c_double, c_int, c_int64, c_void_p
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -185,8 +186,10 @@ def instruction_set() -> str:
 def select_instruction_set(name: str | None) -> None:
     """Use this instruction set from now on (None: the environment variable GATEDRNN_CPU_ISA, else the widest)."""
     _check(load().gatedrnn_select_isa(name.encode() if name else None))
+    panel_width.cache_clear()
 
 
+@lru_cache
 def panel_width(dtype: str) -> int:
     """Hidden units are padded to a multiple of this in everything that is kept."""
     return int(load().gatedrnn_panel_width(FACTS.dtypes.index(dtype)))

@@ -300,9 +300,9 @@ void nru_backward_steps(const NruTask<Real>& task, const Slice& slice, const Nru
       at -= rows;
       nru_backward_step(task, slice, space, heads, step, rows, at, total, of_block + at * task.kept_row());
     }
-    accumulate<Real>(space.left_u, task.u(), space.da_h, task.h_panels, total, space.total_u);
-    accumulate<Real>(space.left_x, scan.inputs, space.da_h, task.h_panels, total, space.total_x);
-    accumulate<Real>(space.left_new, task.u(), space.da_late, task.late_panels, total, space.total_late);
+    accumulate<Real>(space.left_u, task.u(), space.da_h, scan.recurrent, total, space.total_u);
+    accumulate<Real>(space.left_x, scan.inputs, space.da_h, scan.recurrent, total, space.total_x);
+    accumulate<Real>(space.left_new, task.u(), space.da_late, task.late, total, space.total_late);
     add_rows(space.da_h, task.h_panels, total, space.total_bias_h);
     add_rows(space.da_late, task.late_panels, total, space.total_bias_late);
     for (int64_t p = 0; scan.grad_input && p < task.x_panels; ++p) {

@@ -57,4 +57,6 @@ def _reference(
 
 
 OPERATOR = Operator("scan", calls.run_forward, calls.run_backward, _results, _gradients, _reference)
+#: For arguments of a kind that was checked before.
+KNOWN = OPERATOR.without_checks(calls.run_known_forward)
 scan, scan_backward = OPERATOR.scan, OPERATOR.scan_backward

@@ -20,8 +20,8 @@ namespace gatedrnn {
 namespace {
 
 constexpr size_t huge_page = size_t(2) << 20;
-// Smaller buffers are the allocator's own business: it keeps them itself.
-constexpr size_t least_pooled = 2 * huge_page;
+// Smaller buffers are the allocator's own business: it keeps them itself, and larger ones it may fetch anew each time.
+constexpr size_t least_pooled = size_t(1) << 18;
 // What may lie idle. Beyond it a buffer goes back to the system at once.
 constexpr size_t most_idle = size_t(1) << 30;
 
@@ -48,7 +48,7 @@ Pool& pool() {
 }
 
 void* allocate(size_t bytes) {
-  const bool large = bytes >= least_pooled;
+  const bool large = bytes >= 2 * huge_page;
   void* memory = nullptr;
   if (posix_memalign(&memory, large ? huge_page : 64, bytes) != 0) return nullptr;
   advise_huge_pages(memory, bytes);

@@ -168,7 +168,7 @@ template <class Real> struct Step {
   void add_product(Real* a, const Real* x, const Real* weight, int64_t depth, int64_t panel, const Panels& space) const {
     if (rows <= few_rows) return dots(a, width, x, rows, weight + panel * width * depth, units(panel), depth);
     pack_transposed(space.packed, weight, panel * width, hidden, depth, depth);
-    product<Real>(Start::result, Left<Real>{}, Left<Real>{x, 0, depth, 1, depth}, rows, 1, space.packed, 0, nullptr, a, 0);
+    product<Real>(Start::result, Left<Real>{}, Left<Real>{x, 0, depth, 1, depth}, rows, 1, space.packed, 0, nullptr, a, 0, units(panel));
   }
   const Real* typed(const void* p) const { return static_cast<const Real*>(p); }
   Real* typed(void* p) const { return static_cast<Real*>(p); }
