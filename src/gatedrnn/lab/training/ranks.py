@@ -191,7 +191,11 @@ def joined(run: Run) -> Iterator[Ranks]:
         raise ValueError(f"batch_size must be at least the {size} processes, got {training.batch_size}")
     own = not dist.is_initialized()
     if own:
-        dist.init_process_group("gloo")
+        store, rank, size = next(dist.rendezvous("env://"))  # type: ignore[attr-defined]
+        # The agent keeps its store when it starts the workers again: addresses of dead ones must not be found there.
+        attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
+        store = dist.PrefixStore(f"attempt {attempt}", store)  # type: ignore[attr-defined]
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=size)
     try:
         yield Ranks(dist.get_rank(), size)
     finally:
