@@ -67,9 +67,32 @@ def test_every_cell_and_gate(case: Case, dtype: torch.dtype, tmp_path: Path) -> 
     layer = saturated(case.layer(3, 5, dtype=dtype, engine="auto"))
     running = exported(layer, tmp_path / "layer.onnx", False, exact=True)
     assert "LSTM" not in operators(tmp_path / "layer.onnx")
-    # The NRU's memory grows without a gate to bound it, and roundings grow with it.
-    long = [(100, 4), (1000, 2)] if case.takes_gate else []
-    check(layer, running, [(2, 3), (7, 1), *long], False, TOLERANCE[dtype])
+    if case.takes_gate:
+        check(layer, running, [(2, 3), (7, 1), (100, 4), (1000, 2)], False, TOLERANCE[dtype])
+    else:
+        check(layer, running, [(2, 3), (7, 1)], False, TOLERANCE[dtype])
+        for steps, batch in [(100, 4), (1000, 2)]:
+            check_growing(layer, running, steps, batch)
+
+
+def check_growing(layer: Any, running: Any, steps: int, batch: int) -> None:
+    """The memory of the NRU has no gate: it grows, and a rounding with it, until two sequences have nothing in common.
+    So each step is taken from where the layer itself was, all steps side by side as rows of a batch."""
+    dtype = next(layer.parameters()).dtype
+    x, first = torch.randn(steps, batch, layer.input_size, dtype=dtype), random_state(layer, batch, dtype=dtype)
+    with torch.no_grad():
+        _, _, collected = layer(x, as_argument(first), return_states=True)
+    after = [sequence[0] for sequence in collected.values()]
+    before = [
+        torch.cat([start, sequence[:-1]]).flatten(0, 1).unsqueeze(0)
+        for start, sequence in zip(first, after, strict=True)
+    ]
+    found = run(running, x.flatten(0, 1).unsqueeze(0), *before)[1:]
+    scale = torch.cat([part.abs() for part in before], -1).amax(-1, keepdim=True).clamp(min=1)
+    for right, result in zip(after, found, strict=True):
+        torch.testing.assert_close(
+            result / scale, right.flatten(0, 1).unsqueeze(0) / scale, rtol=0, atol=TOLERANCE[dtype]
+        )
 
 
 @pytest.mark.parametrize("exact", [False, pytest.param(True, marks=pytest.mark.slow)])
