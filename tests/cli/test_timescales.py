@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import warnings
 from pathlib import Path
 
@@ -26,11 +27,16 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def _printed(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, list[float]]:
-    """The numbers of the table by layer."""
+def _tables(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> list[dict[str, list[float]]]:
+    """The numbers of the tables by layer."""
     assert cli.main(["timescales", *arguments]) == 0
-    rows = [line.split() for line in capsys.readouterr().out.splitlines()[1:] if line and not line.startswith("timesc")]
-    return {row[0]: [float(number) for number in row[1:]] for row in rows}
+    tables = capsys.readouterr().out.split("timescales.json")[0].strip().split("\n\n")
+    rows = [[line.split() for line in table.splitlines()[1:]] for table in tables]
+    return [{row[0]: [float(number) for number in row[1:]] for row in table} for table in rows]
+
+
+def _printed(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, list[float]]:
+    return _tables(arguments, capsys)[0]
 
 
 @pytest.mark.parametrize("below", ["", "checkpoints/00000002", "checkpoints/00000002/weights.safetensors"])
@@ -45,6 +51,29 @@ def test_our_checkpoints_say_what_they_are(run: Path, below: str, capsys: pytest
         ) = table[layer]
         assert units == 8
         assert mean == pytest.approx(record["time_scales"][layer]["mean"], rel=1e-3)
+
+
+def test_measured_on_the_data_of_the_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, measured = _tables([str(run), "--out", str(tmp_path)], capsys)
+    recorded = json.loads((run / "record.json").read_text(encoding="utf-8"))["measured_time_scales"]
+    written = json.loads((tmp_path / "timescales.json").read_text(encoding="utf-8"))["layers"]
+    for layer in ("l0", "l1"):
+        assert measured[layer][1] == pytest.approx(recorded[layer]["mean"], rel=1e-3)
+        assert written[layer]["measured"]["mean"] == pytest.approx(recorded[layer]["mean"], rel=1e-6)
+        assert len(written[layer]["measured"]["values"]) == 8
+    assert len(_tables([str(run), "--no-measure"], capsys)) == 1
+
+
+def test_without_its_data_it_says_so(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(run, tmp_path / "run")
+    options = json.loads((run / "options.json").read_text(encoding="utf-8"))
+    options["task"]["name"] = "mine"
+    (tmp_path / "run" / "options.json").write_text(json.dumps(options), encoding="utf-8")
+    assert cli.main(["timescales", str(tmp_path / "run" / "checkpoints" / "00000002")]) == 0
+    found = capsys.readouterr()
+    assert "measured" not in found.out and "l0" in found.out
+    assert "warning: not measured on data: unknown task 'mine'" in found.err
+    assert "if it is your own, --task names its file" in found.err
 
 
 def test_a_drawing_and_the_numbers(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

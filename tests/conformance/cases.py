@@ -13,9 +13,39 @@ from torch import Tensor, nn
 
 from gatedrnn.cells import CELLS
 from gatedrnn.engines import ENGINES
-from gatedrnn.gates import GATES
+from gatedrnn.gates import GATES, Gate, SigmoidOf
 from gatedrnn.layers import LAYERS, STEPS
-from tests.cells.equations import EQUATIONS, PHI
+from tests.cells.equations import EQUATIONS, PHI, sigma
+
+
+class _Quintic(SigmoidOf):
+    """A gate of one's own: steeper and steeper."""
+
+    def alpha(self, z: Tensor) -> Tensor:
+        return z + z**5 / 10
+
+    def alpha_derivative(self, z: Tensor) -> Tensor:
+        return 1 + z**4 / 2
+
+
+class _Bent(SigmoidOf):
+    """Another one, in two pieces."""
+
+    def alpha(self, z: Tensor) -> Tensor:
+        return torch.where(z.abs() < 1, z, torch.sign(z) * (1 + torch.log(z.abs().clamp(min=1))))
+
+    def alpha_derivative(self, z: Tensor) -> Tensor:
+        return torch.where(z.abs() < 1, torch.ones_like(z), 1 / z.abs().clamp(min=1))
+
+
+#: Gates of one's own, and φ written a second time.
+OWN_GATES: dict[str, tuple[Gate, Callable[..., Tensor]]] = {
+    "own_quintic": (_Quintic(), lambda z: sigma(z * (1 + z * z * z * z / 10))),
+    "own_bent": (
+        _Bent(),
+        lambda z: sigma(z.clamp(-1, 1) + torch.sign(z) * torch.log(torch.maximum(z.abs(), torch.ones_like(z)))),
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -37,14 +67,15 @@ class Case:
 
     @property
     def aux(self) -> bool:
-        return self.gate is not None and GATES[self.gate].preactivations > 1
+        return self.gate in GATES and GATES[self.gate].preactivations > 1
 
     @property
     def states(self) -> tuple[str, ...]:
         return CELLS[self.cell].states
 
     def _keywords(self, keywords: dict[str, Any]) -> dict[str, Any]:
-        gate = {} if self.gate is None else {"forget_gate": self.gate}
+        own = OWN_GATES.get(self.gate or "")
+        gate = {} if self.gate is None else {"forget_gate": self.gate if own is None else own[0]}
         return {**gate, **dict(self.options), **keywords}
 
     def layer(self, *sizes: int, **keywords: Any) -> Any:
@@ -63,7 +94,7 @@ class Case:
 
     def equation(self) -> Callable[..., Any]:
         """(weights, x, *state) → (state, gates) of one row."""
-        phi = None if self.gate is None else PHI[self.gate]
+        phi = None if self.gate is None else OWN_GATES[self.gate][1] if self.gate in OWN_GATES else PHI[self.gate]
         options = {name: value for name, value in self.options if name != "proj_size"}
         return functools.partial(EQUATIONS[self.cell], phi, **options)
 
@@ -88,6 +119,8 @@ CELL_CASES = [
 ALL_CASES = [
     Case(case.cell, gate, case.options) for case in CELL_CASES for gate in (GATES if case.takes_gate else [None])
 ]
+#: Every cell that takes a gate × gates of one's own.
+OWN_CASES = [Case(case.cell, gate, case.options) for case in CELL_CASES if case.takes_gate for gate in OWN_GATES]
 #: Every cell that takes a gate × gate.
 GATED_CASES = [case for case in ALL_CASES if case.takes_gate]
 #: Every cell with the sigmoid and with a gate that has an auxiliary pre-activation.

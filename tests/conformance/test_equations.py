@@ -20,6 +20,7 @@ from tests.conformance.cases import (
     AUX_CASES,
     CELL_CASES,
     EAGER,
+    OWN_CASES,
     Case,
     as_argument,
     as_tuple,
@@ -79,7 +80,7 @@ def compare(layer: Any, case: Case, x: Tensor, state: tuple[Tensor, ...], length
     assert_close(gradients(actual), gradients(expected), CLOSE, torch.float64)
 
 
-@pytest.mark.parametrize("case", on_engines(ALL_CASES), ids=str)
+@pytest.mark.parametrize("case", on_engines(ALL_CASES + OWN_CASES), ids=str)
 def test_values_and_gradients(case: Case) -> None:
     layer = case.layer(I, H)
     spread(layer)
@@ -107,7 +108,7 @@ def test_projection(gate: str, tied: bool, engine: str) -> None:
     compare(layer, case, torch.randn(T, B, I, dtype=torch.float64), state_of(layer, B), [5, 2, 4])
 
 
-@pytest.mark.parametrize("case", on_engines(ALL_CASES), ids=str)
+@pytest.mark.parametrize("case", on_engines(ALL_CASES + OWN_CASES), ids=str)
 def test_single_step(case: Case) -> None:
     """The …Cell module, batched and not, with its gradients."""
     step = case.step(I, H)
@@ -152,14 +153,14 @@ def leaves_of(layer: Any, steps: int, batch: int, seed: int = 0) -> list[Tensor]
     return [t.requires_grad_() for t in tensors]
 
 
-@pytest.mark.parametrize("case", on_engines(ALL_CASES), ids=str)
+@pytest.mark.parametrize("case", on_engines(ALL_CASES + OWN_CASES), ids=str)
 def test_gradcheck(case: Case) -> None:
     layer = case.layer(2, 2)
     spread(layer)
     assert torch.autograd.gradcheck(as_function(layer), leaves_of(layer, 2, 1))
 
 
-@pytest.mark.parametrize("case", on_engines(ALL_CASES), ids=str)
+@pytest.mark.parametrize("case", on_engines(ALL_CASES + OWN_CASES), ids=str)
 def test_gradgradcheck(case: Case) -> None:
     """In a random direction (fast_mode): the full Hessian of every case would take minutes."""
     layer = case.layer(1, 2)

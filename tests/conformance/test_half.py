@@ -13,6 +13,7 @@ from tests.conformance.cases import (
     ALL_CASES,
     AUX_CASES,
     CELL_CASES,
+    OWN_CASES,
     Case,
     as_argument,
     as_tuple,
@@ -39,7 +40,7 @@ def wide_state(layer: Any) -> Any:
 
 
 @pytest.mark.parametrize("dtype", HALVES, ids=str)
-@pytest.mark.parametrize("case", on_engines(ALL_CASES), ids=str)
+@pytest.mark.parametrize("case", on_engines(ALL_CASES + OWN_CASES), ids=str)
 def test_values_and_gradients_against_float32(case: Case, dtype: torch.dtype) -> None:
     layer, x = made(case, dtype)
     single = case.layer(I, H, dtype=torch.float32)

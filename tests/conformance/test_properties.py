@@ -13,11 +13,21 @@ from torch.nn.utils.rnn import pack_padded_sequence
 
 import gatedrnn
 from tests.cells.equations import run_layer
-from tests.conformance.cases import ALL_CASES, Case, as_argument, as_tuple, by_layer, on_engines, random_state, spread
+from tests.conformance.cases import (
+    ALL_CASES,
+    OWN_CASES,
+    Case,
+    as_argument,
+    as_tuple,
+    by_layer,
+    on_engines,
+    random_state,
+    spread,
+)
 from tests.layers.tolerances import EQUATIONS, REGROUPED, TORCH, assert_close
 
 DOUBLE = torch.float64
-SERVED = on_engines(ALL_CASES)
+SERVED = on_engines(ALL_CASES + OWN_CASES)
 small = settings(max_examples=25, derandomize=True, deadline=None, suppress_health_check=list(HealthCheck))
 
 

@@ -28,6 +28,7 @@ class _Repeating(ReferenceEngine):
             self.taken += 1
             named = dict(zip(scan.weights, weights, strict=True))
             x = input if input.dim() == 3 else input.unsqueeze(0)
+            state = state or [torch.zeros(*(1,) * (input.dim() - 2), *s.shape) for s in scan.state]
             rows = tuple(s.reshape(s.shape[-2:]) for s in state)
             found: ScanResult = self.run(Scan(scan.cell, scan.gate, x, rows, named))
             finals = tuple(s.view_as(given) for s, given in zip(found.state, state, strict=True))

@@ -12,6 +12,7 @@ import tyro
 from rich.table import Table
 from rich.text import Text
 
+from gatedrnn.cli.evaluate import opened
 from gatedrnn.cli.failure import Failure, as_option
 from gatedrnn.cli.progress import console_of
 from gatedrnn.cli.streams import printable
@@ -19,12 +20,13 @@ from gatedrnn.cli.streams import printable
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from gatedrnn.lab.models import ModelOptions
+    from gatedrnn.lab.models import ModelOptions, Network
 
 
 @dataclass(frozen=True)
 class TimeScales:
-    """Show the time scales −1/log φ(b) of a saved model, and plot them with --out.
+    """Show the time scales of a saved model, and plot them with --out: −1/log φ(b) of the forget bias and, for a run of
+    gatedrnn train, −1/mean log f measured on its validation data.
 
     Checkpoints of gatedrnn train name their model. Other weights (safetensors, or what torch.save wrote) need --cell,
     --forget-gate and, for the LSTM, --tied or --no-tied.
@@ -38,6 +40,13 @@ class TimeScales:
     """LSTM: whether the input gate is 1−f."""
     forget_gate: str | None = None
     """sigmoid, softsign, fast, iterated_fast, polynomial or refine."""
+    measure: bool = True
+    """Measure on data too, where the run names its task."""
+    data: str | None = None
+    """Folder with the data set. (default: that of the run, else the environment variable GATEDRNN_DATA, else the
+    user's cache)"""
+    task: Path | None = None
+    """The Python file of a task of your own."""
     out: Path | None = None
     """Folder for timescales.json and the plot; made if it does not exist."""
 
@@ -46,22 +55,29 @@ class TimeScales:
         from gatedrnn.lab.models import spread
 
         try:
-            scales = self._scales()
+            scales, measured = self._scales()
             for key, values in scales.items():
                 if wrong := int(values.isnan().sum()):
                     raise ValueError(f"the forget biases of {wrong} of the {len(values)} units of {key} are NaN")
-            spreads = {
-                key: {"units": len(values), "infinite": int(values.isinf().sum()), **spread(values)}
-                for key, values in scales.items()
-            }
-            console_of("stdout").print(_table(spreads))
+            spreads, on_data = (
+                {
+                    key: {"units": len(values), "infinite": int(values.isinf().sum()), **spread(values)}
+                    for key, values in found.items()
+                }
+                for found in (scales, measured)
+            )
+            console = console_of("stdout")
+            console.print(_table(spreads, "of the bias"))
+            if measured:
+                console.print()
+                console.print(_table(on_data, "measured on data"))
             if self.out is not None:
-                self._write(self.out, scales, spreads)
+                self._write(self.out, scales, spreads, measured, on_data)
         except (ValueError, OSError) as why:
             raise Failure(str(why)) from why
 
-    def _scales(self) -> dict[str, Tensor]:
-        """By the name of the layer: l0, l0_reverse, encoder.l0, …"""
+    def _scales(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """Of the biases and, if there are data, measured, by the name of the layer: l0, l0_reverse, encoder.l0, …"""
         from gatedrnn.lab.models import layers_in, load, read_note, read_tensors
         from gatedrnn.layers import time_scales
 
@@ -70,7 +86,8 @@ class TimeScales:
         if note is not None:
             network, model = load(path)
             self._check_against(model, path)
-            return {p + key: v for p, layer in network.layers.items() for key, v in time_scales(layer).items()}
+            of_bias = {p + key: v for p, layer in network.layers.items() for key, v in time_scales(layer).items()}
+            return of_bias, self._measured(network, path) if self.measure else {}
         self._check_given(path)
         assert self.cell is not None
         assert self.forget_gate is not None
@@ -79,7 +96,25 @@ class TimeScales:
             f"{prefix}.{key}" if prefix else key: values
             for prefix, layer in found.items()
             for key, values in time_scales(layer).items()
-        }
+        }, {}
+
+    def _measured(self, network: Network, path: Path) -> dict[str, Tensor]:
+        """On the first validation data of the run that the weights are of; empty, with a warning, if there are none."""
+        from gatedrnn.lab.models import measured_time_scales
+        from gatedrnn.lab.records import CHECKPOINTS, OPTIONS_FILE
+        from gatedrnn.lab.training.evaluation import Evaluation
+
+        folder = path.parent.parent.parent
+        if path.parent.parent.name != CHECKPOINTS or not (folder / OPTIONS_FILE).is_file():
+            return {}
+        try:
+            run = opened(path.parent, self.task, data=self.data).run
+            batch = Evaluation(run.task, run.training).first("validation", network)
+            found = measured_time_scales(network, batch.input, batch.lengths)
+        except (Failure, ValueError, OSError) as why:
+            print(f"warning: {printable(f'not measured on data: {why}')}", file=sys.stderr)
+            return {}
+        return {key: mean for key, (mean, _) in found.items()}
 
     def _check_against(self, model: ModelOptions, path: Path) -> None:
         for option in ("cell", "tied", "forget_gate"):
@@ -102,14 +137,23 @@ class TimeScales:
         except ValueError as wrong:
             raise Failure(as_option(wrong, model)) from wrong
 
-    def _write(self, out: Path, scales: dict[str, Tensor], spreads: dict[str, Any]) -> None:
+    def _write(
+        self,
+        out: Path,
+        scales: dict[str, Tensor],
+        spreads: dict[str, Any],
+        measured: dict[str, Tensor],
+        on_data: dict[str, Any],
+    ) -> None:
         from gatedrnn.files import write
         from gatedrnn.lab.records import write_json
 
         out.mkdir(parents=True, exist_ok=True)
         values = {key: {**spreads[key], "values": scales[key].tolist()} for key in scales}
+        for key, found in measured.items():
+            values[key]["measured"] = {**on_data[key], "values": found.tolist()}
         write_json(out / "timescales.json", {"checkpoint": str(self.checkpoint), "layers": values})
-        for kind, content in _drawn(scales).items():
+        for kind, content in _drawn(scales, measured).items():
             write(out / f"timescales.{kind}", content)
         print(f"timescales.json and the plot are in {out}")
 
@@ -144,11 +188,11 @@ def weights_file(path: Path) -> Path:
     return path / CHECKPOINTS / f"{whole[0].update:08d}" / "weights.safetensors"
 
 
-def _table(spreads: dict[str, dict[str, Any]]) -> Table:
+def _table(spreads: dict[str, dict[str, Any]], what: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     levels = list(next(iter(spreads.values()))["quantiles"])
-    for column in ("layer", "units", "mean", "std", *(f"{float(level):.0%}" for level in levels)):
-        table.add_column(column, justify="left" if column == "layer" else "right", overflow="fold")
+    for column in (what, "units", "mean", "std", *(f"{float(level):.0%}" for level in levels)):
+        table.add_column(column, justify="left" if column == what else "right", overflow="fold")
     for key, found in spreads.items():
         numbers = [found["mean"], found["std"], *found["quantiles"].values()]
         shown = ("–" if math.isnan(number) else f"{number:.4g}" for number in numbers)
@@ -156,21 +200,28 @@ def _table(spreads: dict[str, dict[str, Any]]) -> Table:
     return table
 
 
-def _drawn(scales: dict[str, Tensor]) -> dict[str, bytes]:
-    """A histogram for each layer over one logarithmic axis, with the median and the middle half."""
+def _drawn(scales: dict[str, Tensor], measured: dict[str, Tensor]) -> dict[str, bytes]:
+    """Histograms for each layer over one logarithmic axis, with median and middle half of the biases' scales."""
     from gatedrnn.theory.canvas import new_figure, render
 
     def draw() -> Any:
         figure, axes = new_figure(len(scales), 1, (7.0, 1.2 + 2.0 * len(scales)))
         # A logarithmic axis has no place for 0 and for infinity.
-        finite = [values[values.isfinite() & (values > 0)].double() for values in scales.values()]
-        logs = [math.log10(value) for values in finite for value in values.tolist()]
+        finite, on_data = (
+            {key: values[values.isfinite() & (values > 0)].double() for key, values in found.items()}
+            for found in (scales, measured)
+        )
+        logs = [math.log10(v) for found in (finite, on_data) for values in found.values() for v in values.tolist()]
         low, high = min(logs, default=0.0) - 0.1, max(logs, default=1.0) + 0.1
         bins = [10 ** (low + (high - low) * i / 40) for i in range(41)]
-        for ax, key, values in zip(axes, scales, finite, strict=True):
+        for ax, (key, values) in zip(axes, finite.items(), strict=True):
             others = {name: int((scales[key] == end).sum()) for name, end in (("zero", 0.0), ("infinite", math.inf))}
             more = "".join(f", {count} {name}" for name, count in others.items() if count)
-            ax.hist(values.tolist(), bins=bins, color="#C1121F", alpha=0.85)
+            ax.hist(values.tolist(), bins=bins, color="#C1121F", alpha=0.85, label="−1/log φ(b)")
+            if key in on_data:
+                label = "−1/mean log f on validation data"
+                ax.hist(on_data[key].tolist(), bins=bins, histtype="step", color="#1D3557", linewidth=1.6, label=label)
+                ax.legend(frameon=False)
             if len(values):
                 q25, q50, q75 = values.quantile(values.new_tensor([0.25, 0.5, 0.75])).tolist()
                 ax.axvspan(q25, q75, color="#E4E4E4", zorder=0)
@@ -179,7 +230,7 @@ def _drawn(scales: dict[str, Tensor]) -> dict[str, bytes]:
             ax.set_xlim(bins[0], bins[-1])
             ax.set_ylabel("units")
             ax.set_title(_literal(f"{printable(key)}: {len(scales[key])} units{more}"))
-        axes[-1].set_xlabel("time scale −1/log φ(b), in steps; dashed: median, grey: middle half")
+        axes[-1].set_xlabel("time scale in steps; dashed: median of −1/log φ(b), grey: its middle half")
         return figure
 
     return render(draw)

@@ -16,7 +16,8 @@ from gatedrnn.cells import Cell, State, Weights
 from gatedrnn.engines.operator import all_plain
 from gatedrnn.gates import Gate
 
-#: (input, state, weights) -> output, None for a single step of time without a dimension of it, and the final states.
+#: (input, state, weights) -> output, None for a single step of time without a dimension of it, and the final states. No
+#: state: zeros.
 Repeat = Callable[[Tensor, Sequence[Tensor], Iterable[Tensor]], tuple[Tensor | None, tuple[Tensor, ...]]]
 
 #: What a scan keeps beside its output: nothing, the states of all steps, or these and the values of the gates.

@@ -194,7 +194,7 @@ class RecurrentLayer(RecurrentModule):
         if (repeat := engines.recall(self.engine, kind)) is None:
             return None, kind
         x = input.transpose(0, 1) if self.batch_first else input
-        output, final = repeat(x, state or self._initial_state(x, x.shape[1]), weights.values())
+        output, final = repeat(x, state, weights.values())
         assert output is not None
         return (output.transpose(0, 1) if self.batch_first else output, final if len(final) > 1 else final[0]), kind
 

@@ -87,7 +87,7 @@ class RecurrentStep(RecurrentModule):
         given = () if hx is None else hx if isinstance(hx, (tuple, list)) else (hx,)
         kind = engines.kind_of(self.cell, self.forget_gate, self._kind, input, given, weights.values())
         if kind is not None and (repeat := engines.recall(self._engine, kind)) is not None:
-            result = repeat(input, given or self._first_state(input), weights.values())[1]
+            result = repeat(input, given, weights.values())[1]
             return result if len(result) > 1 else result[0]
         check_untraced(self._name, input)
         x, state = self._arguments(input, hx)
@@ -122,10 +122,10 @@ class RecurrentStep(RecurrentModule):
         return self._scan(*self._arguments(input, None), self._weights())
 
     def _state(self, hx: StateArgument, x: Tensor, batched: bool) -> tuple[Tensor, ...]:
+        sizes = self.cell.state_sizes(self.hidden_size)
         state = state_tuple(self._name, self.cell, hx)
         if state is None:
-            return self._first_state(x)
-        sizes = self.cell.state_sizes(self.hidden_size)
+            return tuple(torch.zeros(x.shape[0], size, dtype=x.dtype, device=x.device) for size in sizes)
         for s in state:
             if s.dim() not in (1, 2):
                 raise ValueError(f"{self._name}: Expected hidden to be 1D or 2D, got {s.dim()}D instead")
@@ -134,10 +134,6 @@ class RecurrentStep(RecurrentModule):
         for entry, s, size in zip(self.cell.states, state, sizes, strict=True):
             check_state(self._name, entry, s, x, (x.shape[0], size))
         return state
-
-    def _first_state(self, x: Tensor) -> tuple[Tensor, ...]:
-        sizes = self.cell.state_sizes(self.hidden_size)
-        return tuple(torch.zeros(x.shape[0], size, dtype=x.dtype, device=x.device) for size in sizes)
 
     def extra_repr(self) -> str:
         text = f"{self.input_size}, {self.hidden_size}"

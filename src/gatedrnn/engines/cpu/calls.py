@@ -292,6 +292,7 @@ class Repeated:
         check_arguments(self._prepared.kernel, input, state, weights, None, None)
         self._scan, _ = _describe(self._prepared, input, state, weights, None, None, reverse, False, 1)
         self._output = (*input.shape[:-1], state[0].shape[-1])
+        self._zeros = [torch.zeros_like(s) for s in state]  # only read
 
     def __call__(
         self, input: Tensor, state: Sequence[Tensor], weights: Iterable[Tensor]
@@ -299,6 +300,8 @@ class Repeated:
         scan = library.Scan.from_buffer_copy(self._scan)
         scan.threads = torch.get_num_threads()
         strides = input.stride()
+        if not state:
+            state = self._zeros if len(strides) == 2 else [zero.unsqueeze(0) for zero in self._zeros]
         scan.input_strides[:] = strides if len(strides) == 3 else (0, *strides)
         scan.input = _address("input", input)
         alive = []

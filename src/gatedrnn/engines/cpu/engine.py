@@ -97,25 +97,28 @@ class CPUEngine(Engine):
             return None
         text = _text(cell, gate, names, dtype)
         if wants_gradient(scan):
-            return _Recorded(Options(text, scan.reverse, True, scan.recompute, False))
+            sizes = [s.shape[-1] for s in scan.state]
+            return _Recorded(Options(text, scan.reverse, True, scan.recompute, False), sizes)
         return calls.Repeated(text, scan.input, scan.state, list(scan.weights.values()), scan.reverse)
 
 
 class _Recorded:
     """Scans that autograd records, of tensors of the same kind as before."""
 
-    def __init__(self, options: Options) -> None:
-        self._options = options
+    def __init__(self, options: Options, sizes: Sequence[int]) -> None:
+        self._options, self._sizes = options, sizes
 
     def __call__(
         self, input: Tensor, state: Sequence[Tensor], weights: Iterable[Tensor]
     ) -> tuple[Tensor | None, tuple[Tensor, ...]]:
-        if input.dim() == 2:
-            _, finals, _ = ops.KNOWN.run(input.unsqueeze(0), state, list(weights), None, None, self._options, True)
-            return None, tuple(finals)
-        rows = [s.squeeze(0) for s in state]  # of the only layer
-        output, finals, _ = ops.KNOWN.run(input, rows, list(weights), None, None, self._options, True)
-        return output, tuple(s.unsqueeze(0) for s in finals)
+        one = input.dim() == 2  # step; otherwise the states are those of the only layer
+        if not state:
+            rows = [input.new_zeros(input.shape[-2], size) for size in self._sizes]
+        else:
+            rows = list(state) if one else [s.squeeze(0) for s in state]
+        x = input.unsqueeze(0) if one else input
+        output, finals, _ = ops.KNOWN.run(x, rows, list(weights), None, None, self._options, True)
+        return (None, tuple(finals)) if one else (output, tuple(s.unsqueeze(0) for s in finals))
 
 
 def _kind(scan: Scan) -> tuple[Cell, Gate, tuple[str, ...], torch.dtype]:

@@ -8,7 +8,13 @@ from gatedrnn.lab.models.language import LanguageModel, LanguageNetwork
 from gatedrnn.lab.models.network import LayerAndHead
 from gatedrnn.lab.models.options import Model
 from gatedrnn.lab.models.registry import MODELS
-from gatedrnn.lab.models.statistics import gate_spread, measured_time_scale_spread, spread, time_scale_spread
+from gatedrnn.lab.models.statistics import (
+    gate_spread,
+    measured_time_scale_spread,
+    measured_time_scales,
+    spread,
+    time_scale_spread,
+)
 from gatedrnn.lab.models.weights import load, read_note, weights_bytes
 
 __all__ = [
@@ -27,6 +33,7 @@ __all__ = [
     "layers_in",
     "load",
     "measured_time_scale_spread",
+    "measured_time_scales",
     "read_note",
     "read_tensors",
     "spread",

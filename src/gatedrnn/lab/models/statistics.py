@@ -61,12 +61,21 @@ def gate_spread(network: Network, x: Tensor, lengths: Tensor | None = None) -> d
 def measured_time_scale_spread(network: Network, x: Tensor, lengths: Tensor | None = None) -> dict[str, dict[str, Any]]:
     """The spread over units of −1/mean log f on some of the sequences x, and "steps": the quantiles over steps of
     −1/log f of the middle unit; for each layer with a forget gate."""
-    found = {}
-    for prefix, layer, given, within in _layers_on(network, x, lengths):
-        for key, (mean, quantiles) in time_scales(layer, given, lengths=within).items():
-            middle = dict(zip(_QUANTILES, quantiles.median(-1).values.tolist(), strict=True))
-            found[prefix + key] = {**spread(mean), "steps": middle}
-    return found
+    return {
+        key: {**spread(mean), "steps": dict(zip(_QUANTILES, quantiles.median(-1).values.tolist(), strict=True))}
+        for key, (mean, quantiles) in measured_time_scales(network, x, lengths).items()
+    }
+
+
+def measured_time_scales(
+    network: Network, x: Tensor, lengths: Tensor | None = None
+) -> dict[str, tuple[Tensor, Tensor]]:
+    """What :func:`gatedrnn.time_scales` measures on some of the sequences x, for each layer with a forget gate."""
+    return {
+        prefix + key: found
+        for prefix, layer, given, within in _layers_on(network, x, lengths)
+        for key, found in time_scales(layer, given, lengths=within).items()
+    }
 
 
 @torch.no_grad()

@@ -93,6 +93,7 @@ DECLARED: Fields = {"grid": TEXT, "budget": TEXT, "model": TEXT, "seed": SEED, "
 MEASURE: Fields = {"metric": TEXT, "lower_is_better": TRUTH, "metric_unit": TEXT_OR_NULL, "metric_scale": SCALE}
 NEEDED = ("key", "task.name", "model.cell", "training.seed")
 ENVIRONMENT: Fields = {"engine": TEXT_OR_NULL, "processor": TEXT_OR_NULL}
+_SPREAD: Fields = {"mean": NUMBER_OR_NULL, "std": NUMBER_OR_NULL, "quantiles": {"*": NUMBER_OR_NULL}}
 RECORD: Fields = {
     **MEASURE,
     "outcome": TEXT,
@@ -104,9 +105,9 @@ RECORD: Fields = {
     "validation": {"*": NUMBER_OR_NULL},
     "test": {"*": NUMBER_OR_NULL, "bins": {"*": NUMBER_OR_NULL}, "blocks": BLOCKS},
     "seconds_an_epoch": AMOUNT_OR_NULL,
+    "measured_time_scales": {"*": _SPREAD},
     "notes": TEXTS,
 }
-_SPREAD: Fields = {"mean": NUMBER_OR_NULL, "std": NUMBER_OR_NULL, "quantiles": {"*": NUMBER_OR_NULL}}
 
 
 def evaluation(metric: str) -> Fields:

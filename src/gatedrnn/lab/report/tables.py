@@ -131,11 +131,17 @@ def time_scales(groups: Sequence[Group]) -> Table | None:
     rows = []
     for found in groups:
         for layer in time_scale_layers([run.metrics for run in found.runs]):
-            last = [_last_scales(run, layer) for run in found.runs]
             columns = [("mean",), ("std",), ("quantiles", "0.05"), ("quantiles", "0.5"), ("quantiles", "0.95")]
-            rows.append((found.name, layer, *(_mean_at(last, path) for path in columns)))
-    header = ("model", "layer", "mean", "std", "5 %", "median", "95 %")
-    caption = "Time scales −1/log φ(b) of the units at the last evaluation, averaged over seeds."
+            last = [_last_scales(run, layer) for run in found.runs]
+            measured = [run.record.get("measured_time_scales", {}).get(layer, {}) for run in found.runs if run.record]
+            for name, scales in (("bias", last), ("data", measured)):
+                if any(scales):
+                    rows.append((found.name, layer, name, *(_mean_at(scales, path) for path in columns)))
+    header = ("model", "layer", "of the", "mean", "std", "5 %", "median", "95 %")
+    caption = (
+        "Time scales of the units, averaged over seeds: −1/log φ(b) of the bias at the last evaluation, and "
+        "−1/mean log f measured on validation data after training."
+    )
     return Table(caption, header, rows, models=0) if rows else None
 
 
