@@ -17,7 +17,6 @@ _ENGINES = [
     pytest.param(case, engine, marks=() if engine == "cpu" else _SLOW, id=f"{case}-{engine}")
     for case in CELL_CASES
     for engine in ("cpu", "reference")
-    if engine == "reference" or case.cell in ("lstm", "gru", "janet")
 ]
 
 

@@ -67,3 +67,9 @@ def test_other_words_are_not_compared() -> None:
     first, second = (_blocks({"x": [10.0] * 20}, {"x": [words] * 20}) for words in (10, 11))
     with pytest.raises(ValueError, match="not evaluated on the same words"):
         ratios(first, second)
+
+
+def test_a_perplexity_beyond_all_numbers_is_infinite() -> None:
+    """A model that diverged: exp of its mean loss is no number any more, and its interval none either."""
+    found = perplexities(_blocks({"x": np.linspace(7e6, 8e6, 20)}, {"x": [1000] * 20}))["x"]
+    assert found is not None and (found.low, found.value, found.high) == (math.inf,) * 3

@@ -74,10 +74,9 @@ def _draws(count: int) -> NDArray[np.int64]:
 
 def _estimate(losses: NDArray[np.float64], counts: NDArray[np.float64], drawn: NDArray[np.int64]) -> Estimate:
     sums, words = drawn @ losses, drawn @ counts
+    means = sums[words > 0] / words[words > 0]
+    # Between two infinite values there would be no quantile, between two losses there is.
+    ends = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
     with np.errstate(over="ignore"):  # then it is infinite
-        means = np.exp(sums[words > 0] / words[words > 0])
-        value = float(np.exp(losses.sum() / counts.sum()))
-    if len(losses) < _FEWEST:
-        return Estimate(value, None, None)
-    low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
-    return Estimate(value, float(low), float(high))
+        value, low, high = np.exp([losses.sum() / counts.sum(), *ends]).tolist()
+    return Estimate(value, None, None) if len(losses) < _FEWEST else Estimate(value, low, high)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
@@ -168,6 +169,8 @@ def all_runs(runs: Iterable[LabRun]) -> Table:
 def _estimate(found: Estimate | None) -> tuple[str, str]:
     if found is None:
         return "—", "—"
+    if math.isinf(found.value):
+        return "infinite", "—"
     known = found.low is not None and found.high is not None
     return text.number(found.value), text.interval(found.low or 0.0, found.high or 0.0, 4) if known else "—"
 
