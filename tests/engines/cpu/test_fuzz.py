@@ -35,6 +35,8 @@ def draw(seed: int) -> tuple[Case, str, int]:
         seed=seed,
     )
     case.packed = case.ragged and r.random() < 0.4
+    if cell == "nru":  # with weights of size 1 its memory grows at every step, and soon past the limit of its norm
+        case.steps, case.scale = min(case.steps, 5), 0.3
     return case, r.choice(ISAS), r.choice([1, 2, 3])
 
 
@@ -46,8 +48,10 @@ def check(seeds: range) -> None:
             library.select_instruction_set(isa)
             torch.set_num_threads(threads)
             error, name = worst(case)
-            # float32: a gate that multiplies a rounding error of z by its slope, over twenty steps.
-            assert error < (1e-9 if case.dtype == torch.float64 else 1e-3), (
+            # float32: a gate that multiplies a rounding error of z by its slope, over twenty steps; the NRU divides by the
+            # length of a direction, which may be hardly any.
+            single = 1e-2 if case.cell == "nru" else 1e-3
+            assert error < (1e-9 if case.dtype == torch.float64 else single), (
                 f"{name} is off by {error:.1e}: {seed} {case}"
             )
     finally:
