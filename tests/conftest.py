@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -9,6 +10,9 @@ from gatedrnn import engines
 
 # One thread: a test must not depend on how a reduction is split, and xdist already uses the cores.
 torch.set_num_threads(1)
+# A shell that starts the tests in the background has them ignore Ctrl-C, and so all that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TimeScales:
-    """Show the time scales of a saved model, and plot them with --out: −1/log φ(b) of the forget bias and, for a run of
-    gatedrnn train, −1/mean log f measured on its validation data.
+    """Show the time scales −1/log φ(b) of a saved model, and plot them with --out.
+
+    For a run of gatedrnn train, −1/mean log f measured on its validation data is shown too.
 
     Checkpoints of gatedrnn train name their model. Other weights (safetensors, or what torch.save wrote) need --cell,
     --forget-gate and, for the LSTM, --tied or --no-tied.
