@@ -144,9 +144,9 @@ void tiles(Start start, const Left<Real>& first, const Left<Real>& second, int64
   }
 }
 
-// The product for `count` result panels, of each of which so many columns are used. Right panel p is at right + p * right_stride, result panel p at
-// result + p * result_stride. K is cut into nearly equal pieces; each is used by all panels before the next one, so that
-// it is read once from where it lies.
+// The product for `count` result panels, of each of which so many columns are used. Right panel p is at
+// right + p * right_stride, result panel p at result + p * result_stride. K is cut into nearly equal pieces; each is used by
+// all panels before the next one, so that it is read once from where it lies.
 template <class Real>
 void product(Start start, const Left<Real>& first, const Left<Real>& second, int64_t rows, int64_t count, const Real* right,
              int64_t right_stride, const Real* bias, Real* result, int64_t result_stride, int64_t columns = Tile<Real>::width) {
@@ -222,7 +222,8 @@ void outer(const Real* left, const Real* right, int64_t rows, Real* total) {
     }
 }
 
-// total += left^T right for `columns` columns of the left matrix and `right_columns` of the right one, both with `rows` rows. The total is in panels with a row for each left column, so that it is passed through in order.
+// total += left^T right for `columns` columns of the left matrix and `right_columns` of the right one, both with `rows` rows.
+// The total is in panels with a row for each left column, so that it is passed through in order.
 template <class Real>
 void accumulate(const Real* left, int64_t columns, const Real* right, int64_t right_columns, int64_t rows, Real* total) {
   constexpr int width = Tile<Real>::width, most = Tile<Real>::rows;
