@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -120,6 +121,28 @@ def test_without_a_kernel_inference_is_one_graph() -> None:
     assert compilations() == 1
     given = arguments(model, 3, 2)
     found, expected = (value_and_gradients(m, list(model.parameters()), given) for m in (compiled, model))
+    assert_close(found, expected, REGROUPED, torch.float64)
+
+
+@dataclass(frozen=True)
+class ScaledErf(gatedrnn.gates.SigmoidOf):
+    scale: float = 3.0
+
+    def alpha(self, z: Tensor) -> Tensor:
+        return torch.erf(z) + self.scale * z
+
+    def alpha_derivative(self, z: Tensor) -> Tensor:
+        return 1.1283791670955126 * torch.exp(-z * z) + self.scale
+
+
+def test_numbers_of_a_gate_without_a_kernel_are_specialised() -> None:
+    """With open sizes torch makes them inputs of the graph, and loses them inside of an autograd.Function."""
+    model = Model(gatedrnn.MGU(I, H, forget_gate=ScaledErf(), dtype=torch.float64))
+    spread(model)
+    given = arguments(model, 3, 2)
+    with torch._dynamo.config.patch(specialize_float=True):
+        compiled = torch.compile(model, dynamic=True, fullgraph=True, backend="aot_eager")
+        found, expected = (value_and_gradients(m, list(model.parameters()), given) for m in (compiled, model))
     assert_close(found, expected, REGROUPED, torch.float64)
 
 

@@ -93,6 +93,7 @@ def onnx(
             output_names=output_names or outputs,
             # For the names of the sizes.
             dynamic_shapes={name: sizes for name, sizes in shapes.items() if sizes} if inputs else None,
+            custom_translation_table={torch.ops.aten.scalar_tensor.default: _number},
             verbose=False,
         )
     assert program is not None
@@ -152,6 +153,21 @@ def _gate(where: str, gate: Gate, dtype: torch.dtype) -> Gate:
     if isinstance(program, str):
         raise ValueError(f"{where}: the gate {gate!r} cannot be exported: {program}")
     return ProgramGate(str(program))
+
+
+def _number(s: Any, dtype: int = 1, layout: str = "", device: str = "", pin_memory: bool = False) -> Any:
+    """A number of a formula as ONNX has it. torch's own translation rounds it to float32 in models in float64 as well.
+
+    ``dtype`` is ONNX's number of the type, 1 for float32. A complex number is a pair of real ones.
+    """
+    from onnxscript import ir, opset18
+
+    if not isinstance(s, bool | int | float | complex):  # a size that is only known when the model runs
+        return opset18.Cast(s, to=dtype)
+    kind = ir.DataType(dtype)
+    parts = {ir.DataType.COMPLEX64: ir.DataType.FLOAT, ir.DataType.COMPLEX128: ir.DataType.DOUBLE}.get(kind)
+    value = ir.tensor(s, kind) if parts is None else ir.tensor([complex(s).real, complex(s).imag], parts)
+    return opset18.Constant(value=value)  # type: ignore[arg-type]  # its annotation knows onnx's own tensors only
 
 
 def _any_size() -> AbstractContextManager[None]:

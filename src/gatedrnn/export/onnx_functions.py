@@ -67,14 +67,20 @@ def vector_norm(x: Tensor, ord: float, dim: int, keepdim: bool = False) -> Tenso
     return torch.exp(torch.log((x.abs() ** ord).sum(dim, keepdim)) / ord)
 
 
+def full_like(x: Tensor, fill_value: float) -> Tensor:
+    """torch's translation rounds the value to float32."""
+    return torch.scalar_tensor(fill_value, dtype=x.dtype).expand_as(x)
+
+
 _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     function.__name__: function for function in (sigmoid, expm1, log1p, sinh, cosh, asinh)
 }
-_OF_TORCH: dict[Any, Callable[..., Tensor]] = {torch.linalg.vector_norm: vector_norm} | {
+_OF_TORCH: dict[Any, Callable[..., Tensor]] = {
     original: function
     for name, function in _FUNCTIONS.items()
     for original in (getattr(torch, name), getattr(Tensor, name))
 }
+_OF_TORCH |= {torch.linalg.vector_norm: vector_norm, torch.full_like: full_like}
 
 
 class OnnxFunctions(TorchFunctionMode):
