@@ -120,7 +120,7 @@ void backward_step(const Task<Real>& task, const Slice& slice, const Space<Real>
         in_panels<Real>(space.da + (begin * task.hidden_panels * total + at) * width, total * width, scan.hidden, end - begin);
     product_of_columns<Real>(start, da, rows, end_h - own_h,
                              task.back + first * all + (begin - layout.hidden_begin) * task.hidden_panels * width * width, all,
-                             result + first * stride, stride);
+                             result + first * stride, stride, task.far());
   };
   stage(task.cell.backward);
   if (task.late()) {

@@ -69,7 +69,7 @@ void multiply_blocks(const Task<Real>& task, int64_t p, int64_t begin, int64_t e
     last = smaller(last, end);
     if (first < last)
       product<Real>(start, one, two, rows, last - first, weights + first * right_stride, right_stride, bias + first * width,
-                    a + first * result_stride, result_stride, task.scan.hidden - p * width);
+                    a + first * result_stride, result_stride, task.scan.hidden - p * width, task.far());
   };
   const Left<Real> none;
   if (task.fused) {

@@ -97,6 +97,11 @@ template <class Real> struct Task : Arrays<Real> {
     return scan.kept && !scan.segment && scan.kept_size * int64_t(sizeof(Real)) > cached_bytes &&
            reinterpret_cast<uintptr_t>(scan.kept) % GATEDRNN_VECTOR_BYTES == 0;
   }
+  // A thread reads more weights at each step than the second cache holds.
+  bool far() const {
+    constexpr int64_t cached_bytes = 1 << 20;
+    return hidden_blocks() * hidden_panels * recurrent_panels * width * width * int64_t(sizeof(Real)) / plan.team > cached_bytes;
+  }
   int64_t kept_row() const { return kept_blocks * hidden_panels * width; }
 };
 
