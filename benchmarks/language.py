@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from gatedrnn.lab.models import LanguageModel, LanguageNetwork, Sizes
 
-VOCABULARY, STEPS, ROWS, ROUNDS = 10_000, 70, 20, 7
+VOCABULARY, STEPS, ROWS = 10_000, 70, 20
+ROUNDS, TURN = 15, 0.5  # seconds
 SIZES = {"desk, 200-400-400-200": (200, 400), "paper, 400-1150-1150-400": (400, 1150)}
 GATES = ("sigmoid", "refine", "fast")
 
@@ -68,14 +69,18 @@ def layers_alone(network: LanguageNetwork) -> Callable[[], None]:
 
 
 def seconds(steps: dict[str, Callable[[], None]]) -> dict[str, list[float]]:
-    """Of each step in each round; the rounds go through all of them, so that a disturbance meets all alike."""
+    """Of a step in each round. The rounds go through all models, so that a disturbance meets all alike; each has some steps at
+    a time, as in training, after one that is not counted."""
     found: dict[str, list[float]] = {name: [] for name in steps}
     for name in steps:
         steps[name]()
     for _, (name, step) in itertools.product(range(ROUNDS), steps.items()):
-        begin = time.perf_counter()
         step()
-        found[name].append(time.perf_counter() - begin)
+        begin, count = time.perf_counter(), 0
+        while time.perf_counter() - begin < TURN:
+            step()
+            count += 1
+        found[name].append((time.perf_counter() - begin) / count)
     return found
 
 
@@ -94,7 +99,8 @@ def main() -> None:
             for name, own in times.items():
                 ratios = [theirs / ours for theirs, ours in zip(times["torch.nn"], own, strict=True)]
                 speed = STEPS * ROWS / statistics.median(own)
-                print(f"  {name:9} {speed:9.0f} words/s   {statistics.median(ratios):.2f} times torch.nn's")
+                low, middle, high = statistics.quantiles(ratios, n=4)
+                print(f"  {name:9} {speed:9.0f} words/s   {middle:.2f} times torch.nn's ({low:.2f} to {high:.2f})")
             for one, other in (("fast", "sigmoid"), ("refine", "fast")):
                 factor = statistics.median(a / b for a, b in zip(times[one], times[other], strict=True))
                 print(f"  time of {one} / {other}: {factor:.2f}")

@@ -29,6 +29,7 @@ from gatedrnn.layers.checks import (
     resolve_init,
     state_tuple,
 )
+from gatedrnn.layers.drop_connect import drop_entries
 from gatedrnn.layers.module import RecurrentModule
 from gatedrnn.layers.parameters import reset, write_back
 
@@ -245,7 +246,7 @@ class RecurrentLayer(RecurrentModule):
         batch = x.shape[1] if batch_sizes is None else int(batch_sizes[0])
         state = self._initial_state(x, batch) if state is None else self._checked_state(state, x, batch)
         if self.weight_dropout and self.training:
-            weights = [self.cell.drop_recurrent(w, lambda p: F.dropout(p, self.weight_dropout)) for w in weights]
+            weights = [self.cell.drop_recurrent(w, lambda p: drop_entries(p, self.weight_dropout)) for w in weights]
         rows = list(zip(*(s.unbind() for s in state), strict=True))  # one state per layer and direction
         directions = 2 if self.bidirectional else 1
         finals, collections = [], []

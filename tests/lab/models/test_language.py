@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from gatedrnn import time_scales
 from gatedrnn.inits import PowerLaw
 from gatedrnn.lab.models import LanguageModel, LanguageNetwork, Sizes, gate_spread
+from gatedrnn.layers.drop_connect import drop_entries
 
 VOCABULARY = 11
 SIZES = Sizes(VOCABULARY, VOCABULARY, None, 70.0)
@@ -92,7 +93,7 @@ def test_the_gradient_of_every_recurrent_matrix_is_that_through_its_mask(options
     for place, layer in enumerate(again.rnns):
         for name, weight in layer.named_parameters():
             if name.startswith("weight_hh"):
-                masks[f"rnns.{place}.{name}"] = F.dropout(torch.ones_like(weight), 0.5)
+                masks[f"rnns.{place}.{name}"] = drop_entries(torch.ones_like(weight), 0.5)
     parameters = dict(again.named_parameters())
     products = {name: parameters[name] * mask for name, mask in masks.items()}
     scores = torch.func.functional_call(again, {**parameters, **products}, (x,)).output
