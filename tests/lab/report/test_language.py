@@ -68,6 +68,18 @@ def test_perplexities_by_bin_beside_the_papers(tmp_path: Path) -> None:
     assert "left out" not in markdown
 
 
+def test_no_ratio_between_runs_of_different_length(tmp_path: Path) -> None:
+    for model in LOSSES:
+        _write(tmp_path / "runs" / model, model)
+    path = tmp_path / "runs" / "sigmoid" / "options.json"
+    options = json.loads(path.read_text())
+    options["training"]["updates"] = 2043
+    path.write_text(json.dumps(options))
+    markdown, _, _ = report(tmp_path, [item_of(EXPERIMENTS["tab:language_results"])])
+    (ratio,) = [row for row in markdown.splitlines() if row.startswith("| fast | 0 | under 100 |")]
+    assert ratio.endswith("| — | — |")
+
+
 @pytest.mark.parametrize(
     "damage",
     [

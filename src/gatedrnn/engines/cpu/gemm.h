@@ -47,10 +47,8 @@ template <class Real> GATEDRNN_INLINE int64_t vectors_of(int64_t columns) {
   return smaller(divide_up(columns, Tile<Real>::lanes), Tile<Real>::vectors);
 }
 
-// Rows of a register tile of so many vectors: with fewer vectors than a panel has, more rows fill the pipeline.
-template <class Real, int vectors> constexpr int most_rows() {
-  return vectors == Tile<Real>::vectors ? Tile<Real>::rows : vectors == 3 ? 8 : 12;
-}
+// Rows of a register tile of so many vectors. With a single one, the usual rows would not fill the pipeline.
+template <class Real, int vectors> constexpr int most_rows() { return vectors == 1 ? 2 * Tile<Real>::rows : Tile<Real>::rows; }
 
 // What an accumulator starts from.
 enum class Start { zero, bias, result };

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from gatedrnn.lab.analysis import finite, mean_of, paired, time_scale_layers
@@ -48,26 +49,26 @@ def selected(groups: Sequence[Group]) -> Table | None:
 
 def parts(groups: Sequence[Group], baseline: str = "sigmoid") -> Table | None:
     """The perplexity in each part of the test data with its interval, and its ratio to that of the baseline on the same
-    words; None without such runs."""
-    blocks = {
-        (found.name, run.seed): run.record["test"]["blocks"]
-        for found in groups
-        for run in found.runs
-        if "blocks" in run.record.get("test", {})
+    words, if it was to train as long; None without such runs."""
+    tested = {
+        (found.name, run.seed): run for found in groups for run in found.runs if "blocks" in run.record.get("test", {})
     }
     rows = []
-    for (model, seed), own in blocks.items():
-        theirs = None if model == baseline else blocks.get((baseline, seed))
-        try:
-            compared = {} if theirs is None else ratios(own, theirs)
-        except ValueError:  # on other words
-            compared = {}
-        for name, found in perplexities(own).items():
-            rows.append((model, str(seed), name, *_estimate(found), *_estimate(compared.get(name))))
+    for (model, seed), run in tested.items():
+        own, other = run.record["test"]["blocks"], None if model == baseline else tested.get((baseline, seed))
+        compared = {}
+        if other is not None and all(
+            run.training.get(name) == other.training.get(name) for name in ("epochs", "updates")
+        ):
+            with suppress(ValueError):  # on other words
+                compared = ratios(own, other.record["test"]["blocks"])
+        for name, estimate in perplexities(own).items():
+            rows.append((model, str(seed), name, *_estimate(estimate), *_estimate(compared.get(name))))
     header = ("model", "seed", "words", "test perplexity", text.LEVEL, f"÷ {baseline}", text.LEVEL)
     caption = (
         "Test perplexity by how often the word occurs. The intervals are of a bootstrap over blocks of words, for the "
-        "ratio the same blocks: what another text could change, not another seed."
+        "ratio the same blocks: what another text could change, not another seed. No ratio where the two were to train "
+        "for different numbers of epochs."
     )
     return Table(caption, header, rows, models=0) if rows else None
 
