@@ -157,7 +157,25 @@ def test_what_cannot_be_is_one_line_and_nothing_is_left(
     older = cluster.add_node(**_NODE, num_cpus=1)
     assert "cannot make the runs: it has gatedrnn 0.0.1, and this machine " in said()
     cluster.remove_node(older)
+
+    (tmp_path / "none").mkdir()
+    (tmp_path / "none" / "sitecustomize.py").write_text("import sys\nsys.modules['gatedrnn'] = None\n")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'none'}:{ROOT}")
+    without = cluster.add_node(**_NODE, num_cpus=1)
+    printed = said()
+    assert "cannot make the runs: " in printed and "gatedrnn" in printed.split("cannot make the runs: ")[1]
+    cluster.remove_node(without)
     assert _workers(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_the_cluster_of_this_machine(cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    node = cluster.add_node(**_NODE, num_cpus=1)
+    assert cli.main([*SMOKE, "--out", str(tmp_path / "out"), "--address", "auto", "--seeds", "0"]) == 0
+    assert "1 finished" in capsys.readouterr().out
+    (record,) = (tmp_path / "out").rglob("record.json")
+    assert read_run(record.parent).record["outcome"] == "finished"  # type: ignore[index]
+    cluster.remove_node(node)
 
 
 @pytest.mark.slow
