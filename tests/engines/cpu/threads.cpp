@@ -35,7 +35,7 @@ Numbers scan(int64_t steps, int64_t batch, int64_t hidden, int64_t threads, int6
   s.dtype = GATEDRNN_FLOAT32, s.cell = GATEDRNN_LSTM, s.gate = GATEDRNN_FAST;
   s.steps = steps, s.batch = batch, s.inputs = inputs, s.hidden = s.recurrent = hidden;
   s.threads = threads, s.segment = segment, s.odds = 1;
-  const int64_t row = gatedrnn_kept_row(s.dtype, s.cell, s.gate, hidden, segment > 0);
+  const int64_t row = gatedrnn_kept_row(s.dtype, s.cell, s.gate, hidden, 0, segment > 0);
   s.kept_size = row * batch * (segment ? (steps - 1) / segment + 1 : steps);
   s.kept = gatedrnn_take(s.kept_size * int64_t(sizeof(float)));
   s.input_strides[0] = batch * inputs, s.input_strides[1] = inputs, s.input_strides[2] = 1;
