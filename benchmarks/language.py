@@ -69,8 +69,8 @@ def layers_alone(network: LanguageNetwork) -> Callable[[], None]:
 
 
 def seconds(steps: dict[str, Callable[[], None]]) -> dict[str, list[float]]:
-    """Of a step in each round. The rounds go through all models, so that a disturbance meets all alike; each has some steps at
-    a time, as in training, after one that is not counted."""
+    """Of a step in each round. The rounds go through all models, so that a disturbance meets all alike; each has some
+    steps at a time, as in training, after one that is not counted."""
     found: dict[str, list[float]] = {name: [] for name in steps}
     for name in steps:
         steps[name]()
