@@ -15,11 +15,11 @@ namespace wide {
 
 constexpr double infinite = __builtin_inf();
 
-// (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2, to 1e-13.
+// (e^r - 1 - r) / r^2 for |r| <= ln 2 / 2, to 2e-10 relative to e^r: 300 times below the last digit of a float.
 GATEDRNN_INLINE Doubles tail(Doubles r) {
-  Doubles sum = splat<double>(inverse_factorial<double>(11));
+  Doubles sum = splat<double>(inverse_factorial<double>(8));
 #pragma GCC unroll 16
-  for (int k = 10; k >= 2; --k) sum = sum * r + inverse_factorial<double>(k);
+  for (int k = 7; k >= 2; --k) sum = sum * r + inverse_factorial<double>(k);
   return sum;
 }
 // Beyond +-700 the float is 0 or infinite already, and powers of two stay normal.
@@ -47,11 +47,11 @@ GATEDRNN_INLINE Doubles mantissa(Doubles x, Doubles& e) {
   e = (Doubles)(bits<double>(splat<double>(magic)) + exponent) - magic;
   return (Doubles)(raw - ((Unsigned)exponent << 52));
 }
-// log((1 + f) / (1 - f)) for |f| <= 0.172, relative to 1e-16.
+// log((1 + f) / (1 - f)) for |f| <= 0.172, relative to 2e-12: power multiplies it by up to 104.
 GATEDRNN_INLINE Doubles twice_atanh(Doubles f) {
-  Doubles square = f * f, sum = splat<double>(1.0 / 21);
+  Doubles square = f * f, sum = splat<double>(1.0 / 13);
 #pragma GCC unroll 16
-  for (int k = 19; k >= 1; k -= 2) sum = sum * square + 1.0 / k;
+  for (int k = 11; k >= 1; k -= 2) sum = sum * square + 1.0 / k;
   return (f + f) * sum;
 }
 GATEDRNN_INLINE Doubles logarithm(Doubles x) {  // of normal x > 0
@@ -85,9 +85,11 @@ GATEDRNN_INLINE Doubles tanh(Doubles x) {
   return with_sign_of<double>(e / (e + 2.0), x);
 }
 GATEDRNN_INLINE Doubles asinh(Doubles x) {
-  Doubles a = at_most<double>(magnitude<double>(x), 1e100);  // an infinity, which comes back below
-  Doubles result = log1p(a + a * a / (square_root(a * a + 1.0) + 1.0));
-  return with_sign_of<double>(magnitude<double>(x) == infinite ? magnitude<double>(x) : result, x);
+  Doubles a = magnitude<double>(x), square = a * a;
+  Doubles result = logarithm(a + square_root(square + 1.0));
+  // Near 0 the sum has lost digits of x; a cubic has them all.
+  result = a < 1e-3 ? a - a * square * (1.0 / 6) : result;
+  return with_sign_of<double>(a < infinite ? result : a, x);
 }
 GATEDRNN_INLINE Doubles sigmoid(Doubles x) { return 1.0 / (1.0 + exp(-x)); }
 
