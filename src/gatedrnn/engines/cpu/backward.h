@@ -248,28 +248,31 @@ struct Reduction {
   int64_t thread, thread_bytes, panels, units;
 };
 
-// The totals (panels of units with a row for each column) summed in the order of the threads:
-// weight[unit * unit_stride + column * column_stride], for the columns [begin, end) of `rows` of them that this thread
-// takes.
+// The totals (panels of units with a row for each column) summed in the order of the threads, for the columns [begin, end) of
+// `rows` of them that this thread takes. Rows of the weight are units, `stride` apart, or the columns.
 template <class Real>
-void reduce_block(const Reduction& sum, const Real* totals, int64_t rows, int64_t begin, int64_t end, Real* weight, int64_t unit_stride,
-                  int64_t column_stride) {
-  constexpr int64_t width = Tile<Real>::width, some = 16;  // columns gathered at a time, so that neither side is strided
+void reduce_block(const Reduction& sum, const Real* totals, int64_t rows, int64_t begin, int64_t end, Real* weight, int64_t stride,
+                  bool rows_are_units) {
+  constexpr int64_t width = Tile<Real>::width, lanes = Tile<Real>::lanes;
   for (int64_t p = 0; p < sum.panels; ++p)
-    for (int64_t column = begin + sum.thread * some; column < end; column += sum.plan.threads * some) {
-      Real sums[width][some];
-      const int64_t units = smaller(width, sum.units - p * width), columns = smaller(some, end - column);
-      for (int64_t j = 0; j < columns; ++j) {
-        const Real* total = totals + (p * rows + column + j) * width;
-        for (int64_t i = 0; i < units; ++i) sums[i][j] = total[i];
-        for (int64_t t = sum.plan.team; t < sum.plan.threads; t += sum.plan.team) {
-          const Real* other = reinterpret_cast<const Real*>(reinterpret_cast<const char*>(total) + t * sum.thread_bytes);
-          for (int64_t i = 0; i < units; ++i) sums[i][j] += other[i];
+    for (int64_t column = begin + sum.thread * lanes; column < end; column += sum.plan.threads * lanes) {
+      const int64_t units = smaller(width, sum.units - p * width), columns = smaller(lanes, end - column);
+      for (int64_t first = 0; first < units; first += lanes) {
+        const int64_t unit = p * width + first, some = smaller(lanes, units - first);
+        Vec<Real> sums[lanes] = {};
+        for (int64_t j = 0; j < columns; ++j) {
+          const Real* total = totals + (p * rows + column + j) * width + first;
+          sums[j] = load(total);
+          for (int64_t t = sum.plan.team; t < sum.plan.threads; t += sum.plan.team)
+            sums[j] += load(reinterpret_cast<const Real*>(reinterpret_cast<const char*>(total) + t * sum.thread_bytes));
+        }
+        if (rows_are_units) {
+          transpose<Real>(sums);
+          for (int64_t i = 0; i < some; ++i) store_first(weight + (unit + i) * stride + column - begin, sums[i], columns);
+        } else {
+          for (int64_t j = 0; j < columns; ++j) store_first(weight + (column - begin + j) * stride + unit, sums[j], some);
         }
       }
-      for (int64_t i = 0; i < units; ++i)
-        for (int64_t j = 0; j < columns; ++j)
-          weight[(p * width + i) * unit_stride + (column - begin + j) * column_stride] = sums[i][j];
     }
 }
 
@@ -286,11 +289,11 @@ template <class Real> void reduce_thread(const Task<Real>& task, int64_t thread)
     if (source.hidden >= 0) {
       Real* weight = task.typed(scan.grad_weights[source.weight_hh]) + source.hidden * h * recurrent;
       reduce_block<Real>(sum, space.total_h + (block - layout.hidden_begin) * H * recurrent, recurrent, 0, recurrent, weight,
-                         recurrent, 1);
+                         recurrent, true);
     }
     if (source.input >= 0 && inputs > 0) {
       Real* weight = task.typed(scan.grad_weights[source.weight_ih]) + source.input * h * inputs;
-      reduce_block<Real>(sum, total_x, inputs + 1, 0, inputs, weight, inputs, 1);
+      reduce_block<Real>(sum, total_x, inputs + 1, 0, inputs, weight, inputs, true);
     }
     const struct {
       GatedrnnWeight place;
@@ -298,11 +301,11 @@ template <class Real> void reduce_thread(const Task<Real>& task, int64_t thread)
     } biases[] = {{source.bias_ih, source.input_bias}, {source.bias_hh, source.hidden_bias}};
     for (const auto& bias : biases)
       if (bias.row >= 0 && scan.grad_weights[bias.place])
-        reduce_block<Real>(sum, total_x, inputs + 1, inputs, inputs + 1, task.typed(scan.grad_weights[bias.place]) + bias.row * h, 1,
-                           0);
+        reduce_block<Real>(sum, total_x, inputs + 1, inputs, inputs + 1, task.typed(scan.grad_weights[bias.place]) + bias.row * h, 0,
+                           false);
   }
   if (task.projected)  // (recurrent, hidden): a row for each column of the totals
-    reduce_block<Real>(sum, space.total_projection, recurrent, 0, recurrent, task.typed(scan.grad_weights[GATEDRNN_WEIGHT_HR]), 1, h);
+    reduce_block<Real>(sum, space.total_projection, recurrent, 0, recurrent, task.typed(scan.grad_weights[GATEDRNN_WEIGHT_HR]), h, false);
 }
 
 }  // namespace GATEDRNN_ISA

@@ -365,15 +365,15 @@ template <class Real> void nru_reduce_thread(const NruTask<Real>& task, int64_t 
   const Reduction of_late{task.plan, thread, task.thread_bytes, task.late_panels, task.late};
   const int64_t m_begin = task.h_panels * width;
   auto reduce_u = [&](const Reduction& sum, const Real* totals, Real* weight, int64_t stride) {
-    reduce_block<Real>(sum, totals, task.u(), 0, scan.recurrent, weight, stride, 1);
-    reduce_block<Real>(sum, totals, task.u(), m_begin, m_begin + scan.hidden, weight + scan.recurrent, stride, 1);
+    reduce_block<Real>(sum, totals, task.u(), 0, scan.recurrent, weight, stride, true);
+    reduce_block<Real>(sum, totals, task.u(), m_begin, m_begin + scan.hidden, weight + scan.recurrent, stride, true);
   };
   Real* W_h = task.typed(scan.grad_weights[GATEDRNN_WEIGHT_IH]);
-  reduce_block<Real>(of_h, space.total_x, scan.inputs, 0, scan.inputs, W_h, task.columns(), 1);
+  reduce_block<Real>(of_h, space.total_x, scan.inputs, 0, scan.inputs, W_h, task.columns(), true);
   reduce_u(of_h, space.total_u, W_h + scan.inputs, task.columns());
   reduce_u(of_late, space.total_late, task.typed(scan.grad_weights[GATEDRNN_WEIGHT_HH]), scan.recurrent + scan.hidden);
-  if (Real* bias = task.typed(scan.grad_weights[GATEDRNN_BIAS_IH])) reduce_block<Real>(of_h, space.total_bias_h, 1, 0, 1, bias, 1, 0);
-  if (Real* bias = task.typed(scan.grad_weights[GATEDRNN_BIAS_HH])) reduce_block<Real>(of_late, space.total_bias_late, 1, 0, 1, bias, 1, 0);
+  if (Real* bias = task.typed(scan.grad_weights[GATEDRNN_BIAS_IH])) reduce_block<Real>(of_h, space.total_bias_h, 1, 0, 1, bias, 0, false);
+  if (Real* bias = task.typed(scan.grad_weights[GATEDRNN_BIAS_HH])) reduce_block<Real>(of_late, space.total_bias_late, 1, 0, 1, bias, 0, false);
 }
 
 }  // namespace GATEDRNN_ISA

@@ -8,17 +8,18 @@ namespace GATEDRNN_ISA {
 // Panel with rows k < depth: panel[k][lane] = weight[(row + lane) * stride + k], 0 beyond the matrix.
 template <class Real>
 void pack_transposed(Real* panel, const Real* weight, int64_t row, int64_t rows, int64_t columns, int64_t depth, int64_t stride) {
-  constexpr int64_t width = Tile<Real>::width, some = 16;  // columns at a time, so that the panel is written in order
-  const int64_t lanes = smaller(width, rows - row);
-  for (int64_t begin = 0; begin < depth; begin += some) {
-    const int64_t end = smaller(begin + some, depth), inside = smaller(end, columns);
-    for (int64_t lane = 0; lane < lanes; ++lane) {
-      const Real* from = weight + (row + lane) * stride;
-      for (int64_t k = begin; k < inside; ++k) panel[k * width + lane] = from[k];
-      for (int64_t k = larger(begin, inside); k < end; ++k) panel[k * width + lane] = 0;
+  constexpr int64_t width = Tile<Real>::width, lanes = Tile<Real>::lanes;
+  for (int64_t k = 0; k < depth; k += lanes) {
+    const int64_t inside = smaller(larger(columns - k, 0), lanes), count = smaller(depth - k, lanes);
+    for (int64_t first = 0; first < width; first += lanes) {
+      Vec<Real> square[lanes];
+      for (int64_t i = 0; i < lanes; ++i) {
+        const Real* from = weight + (row + first + i) * stride + k;
+        square[i] = row + first + i < rows && inside > 0 ? load_first(from, inside) : Vec<Real>{};
+      }
+      transpose<Real>(square);
+      for (int64_t j = 0; j < count; ++j) store(panel + (k + j) * width + first, square[j]);
     }
-    for (int64_t k = begin; k < end; ++k)
-      for (int64_t lane = larger(lanes, 0); lane < width; ++lane) panel[k * width + lane] = 0;
   }
 }
 template <class Real>
@@ -64,7 +65,11 @@ template <class Real> void pack_bias(const Task<Real>& task, int64_t panel, int 
   }
 }
 
-// Work is dealt out by panel: thread t takes the panels t, t + threads, ...
+// Work is dealt out by panel and block, so that a last panel of few columns does not leave a thread waiting.
+template <class Real> bool packs(const Task<Real>& task, int64_t thread, int64_t panel, int block) {
+  return (panel * task.layout.blocks + block) % task.plan.threads == thread;
+}
+
 template <class Real> void pack_for_forward(const Task<Real>& task, int64_t thread) {
   constexpr int64_t width = Tile<Real>::width;
   const GatedrnnScan& scan = task.scan;
@@ -72,8 +77,9 @@ template <class Real> void pack_for_forward(const Task<Real>& task, int64_t thre
   if (thread == 0)
     for (int64_t k = 0; k < scan.coefficient_count; ++k) task.coefficients[k] = Real(scan.coefficients[k]);
   int64_t depth = task.recurrent_panels * width, rows = task.right_rows();
-  for (int64_t p = thread; p < task.hidden_panels; p += task.plan.threads)
+  for (int64_t p = 0; p < task.hidden_panels; ++p)
     for (int block = 0; block < layout.blocks; ++block) {
+      if (!packs(task, thread, p, block)) continue;
       pack_bias(task, p, block);
       Real* panel = task.right + (p * layout.blocks + block) * rows * width;
       if (block >= layout.input_begin && block < layout.input_end && scan.inputs > 0) {
@@ -103,10 +109,11 @@ template <class Real> void pack_for_backward(const Task<Real>& task, int64_t thr
     pack_for_forward(task, thread);
   else if (thread == 0)
     for (int64_t k = 0; k < scan.coefficient_count; ++k) task.coefficients[k] = Real(scan.coefficients[k]);
-  for (int64_t p = thread; p < task.recurrent_panels; p += threads)
+  for (int64_t p = 0; p < task.recurrent_panels; ++p)
     for (int block = layout.hidden_begin; block < layout.blocks; ++block)
-      pack_plain(task.back + (p * task.hidden_blocks() + block - layout.hidden_begin) * H * width, hidden_weight(task, block),
-                 scan.hidden, p * width, scan.recurrent, H);
+      if (packs(task, thread, p, block))
+        pack_plain(task.back + (p * task.hidden_blocks() + block - layout.hidden_begin) * H * width, hidden_weight(task, block),
+                   scan.hidden, p * width, scan.recurrent, H);
   if (scan.grad_input && scan.inputs <= few_input_gradients) {
     for (int64_t i = thread; i < scan.inputs; i += threads)
       for (int block = layout.input_begin; block < layout.input_end; ++block)
@@ -114,10 +121,11 @@ template <class Real> void pack_for_backward(const Task<Real>& task, int64_t thr
           task.back_input[(i * task.input_blocks() + block - layout.input_begin) * H + unit] =
               unit < scan.hidden ? input_weight(task, block)[unit * scan.inputs + i] : Real(0);
   } else if (scan.grad_input) {
-    for (int64_t p = thread; p < task.input_panels; p += threads)
+    for (int64_t p = 0; p < task.input_panels; ++p)
       for (int block = layout.input_begin; block < layout.input_end; ++block)
-        pack_plain(task.back_input + (p * task.input_blocks() + block - layout.input_begin) * H * width, input_weight(task, block), scan.hidden,
-                   p * width, scan.inputs, H);
+        if (packs(task, thread, p, block))
+          pack_plain(task.back_input + (p * task.input_blocks() + block - layout.input_begin) * H * width, input_weight(task, block),
+                     scan.hidden, p * width, scan.inputs, H);
   }
   if (task.projected)
     for (int64_t p = thread; p < task.hidden_panels; p += threads)

@@ -24,6 +24,8 @@ constexpr size_t huge_page = size_t(2) << 20;
 constexpr size_t least_pooled = size_t(1) << 18;
 // What may lie idle. Beyond it a buffer goes back to the system at once.
 constexpr size_t most_idle = size_t(1) << 30;
+// So much may lie idle whatever the peak is: small layers would exchange buffers of different sizes at every call.
+constexpr size_t always_idle = size_t(32) << 20;
 
 struct Block {
   void* memory;
@@ -95,8 +97,8 @@ void* take_buffer(size_t bytes) {
   const std::lock_guard<std::mutex> lock(all.mutex);
   void* memory = reuse(all, bytes);
   if (!memory) {
-    // What lies idle must not raise the peak: beside a new buffer it may fill up to what was lent at once before.
-    while (!all.idle.empty() && all.lent_bytes + all.idle_bytes + bytes > all.most_lent) free_idle(all, 0);
+    // What lies idle must not raise the peak much: beside a new buffer it may fill up to what was lent at once before.
+    while (all.idle_bytes > always_idle && all.lent_bytes + all.idle_bytes + bytes > all.most_lent) free_idle(all, 0);
     memory = allocate(bytes);
     if (!memory) return nullptr;
     all.lent.emplace(memory, bytes);

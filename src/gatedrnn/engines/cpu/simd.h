@@ -5,6 +5,7 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
@@ -99,6 +100,46 @@ template <class Real> GATEDRNN_INLINE Vec<Real> at_most(Vec<Real> x, Real limit)
 template <class Real> GATEDRNN_INLINE Vec<Real> at_least(Vec<Real> x, Real limit) {
   Vec<Real> bound = splat<Real>(limit);
   return x < bound ? bound : x;
+}
+
+// The first `count` entries of a vector; what is loaded is 0 beyond them.
+template <class Real> GATEDRNN_INLINE Vec<Real> load_first(const Real* p, int64_t count) {
+  if (count == Tile<Real>::lanes) return load(p);
+  Vec<Real> v = {};
+  __builtin_memcpy(&v, p, size_t(count) * sizeof(Real));
+  return v;
+}
+template <class Real> GATEDRNN_INLINE void store_first(Real* p, Vec<Real> v, int64_t count) {
+  if (count == Tile<Real>::lanes) return store(p, v);
+  __builtin_memcpy(p, &v, size_t(count) * sizeof(Real));
+}
+
+// Entries of two vectors: those of `a` where the index is below the number of lanes, those of `b` from there on.
+#if defined(__clang__)
+template <class Real, int... index> GATEDRNN_INLINE Vec<Real> shuffled(Vec<Real> a, Vec<Real> b, std::integer_sequence<int, index...>) {
+  return __builtin_shufflevector(a, b, index...);
+}
+#else
+template <class Real, int... index> GATEDRNN_INLINE Vec<Real> shuffled(Vec<Real> a, Vec<Real> b, std::integer_sequence<int, index...>) {
+  return __builtin_shuffle(a, b, IntVec<Real>{index...});
+}
+#endif
+// Exchanges the off-diagonal quarters of each square of 2 * side entries: row a is above row b.
+template <int side, class Real, int... lane>
+GATEDRNN_INLINE void exchange(Vec<Real>& a, Vec<Real>& b, std::integer_sequence<int, lane...>) {
+  constexpr int lanes = Tile<Real>::lanes;
+  const Vec<Real> above = shuffled<Real>(a, b, std::integer_sequence<int, (lane & side ? lanes + lane - side : lane)...>{});
+  b = shuffled<Real>(a, b, std::integer_sequence<int, (lane & side ? lanes + lane : lane + side)...>{});
+  a = above;
+}
+// A square of as many vectors as a vector has lanes: rows become columns.
+template <class Real, int side = Tile<Real>::lanes / 2> GATEDRNN_INLINE void transpose(Vec<Real> (&rows)[Tile<Real>::lanes]) {
+  if constexpr (side > 0) {
+#pragma GCC unroll 16
+    for (int i = 0; i < Tile<Real>::lanes; ++i)
+      if (!(i & side)) exchange<side, Real>(rows[i], rows[i + side], std::make_integer_sequence<int, Tile<Real>::lanes>{});
+    transpose<Real, side / 2>(rows);
+  }
 }
 
 // The compilers have no generic vector square root: halves are taken until an instruction fits.
