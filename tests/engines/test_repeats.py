@@ -75,6 +75,28 @@ def test_gradients(kind: str, with_state: bool) -> None:
     torch.testing.assert_close(first, gradients_of(module, x, state), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.parametrize("with_state", [False, True])
+@pytest.mark.parametrize("batch_first", [False, True])
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_stacks(kind: str, batch_first: bool, with_state: bool) -> None:
+    """Three layers, the first call and those after it, with and without gradients."""
+    layer = getattr(gatedrnn, kind)(I, H, 3, batch_first=batch_first).double()
+    x = torch.randn(*((B, 4) if batch_first else (4, B)), I, dtype=torch.float64)
+    state = torch.utils._pytree.tree_map(Tensor.double, state_of(layer, 3, B)) if with_state else None
+    engines.repeats._known.clear()
+    first, *others = [gradients_of(layer, x, state) for _ in range(3)]
+    assert len(engines.repeats._known) == 2  # the second and the third layer are of one kind
+    for other in others:
+        torch.testing.assert_close(other, first, rtol=0, atol=0)
+    with torch.no_grad():
+        found = [layer(x, state) for _ in range(2)]
+    torch.testing.assert_close(found[0], found[1], rtol=0, atol=0)
+    layer.engine = "reference"
+    torch.testing.assert_close(first, gradients_of(layer, x, state), rtol=1e-12, atol=1e-12)
+    with torch.no_grad():
+        torch.testing.assert_close(found[1], layer(x, state), rtol=1e-12, atol=1e-12)
+
+
 def test_a_graph_is_recorded_as_ever() -> None:
     """Second derivatives, hooks for saved tensors and frozen weights, in a call like one before."""
     layer, x = gatedrnn.LSTM(I, H).double(), torch.randn(2, B, I, dtype=torch.float64)
@@ -131,8 +153,10 @@ def test_who_takes_the_short_way(repeating: _Repeating) -> None:
         assert taken(x, state, module=gatedrnn.GRU(I, H)) == 1  # another of the same kind
         assert taken(x, state, module=gatedrnn.GRU(I, H, forget_gate="fast")) == 0
         assert taken(x, state, module=gatedrnn.GRU(I, H, engine="reference")) == 0
-        dropping = gatedrnn.GRU(I, H, weight_dropout=0.5)
-        assert [taken(x, state, module=dropping) for _ in range(2)] == [0, 0]
+        for dropping in (gatedrnn.GRU(I, H, weight_dropout=0.5), gatedrnn.GRU(I, H, 2, dropout=0.5)):
+            assert [taken(x, module=dropping) for _ in range(2)] == [0, 0]
+            assert [taken(x, module=dropping.eval()) for _ in range(2)][1] == dropping.num_layers
+        assert [taken(x, module=gatedrnn.GRU(I, H, bidirectional=True)) for _ in range(2)] == [0, 0]
         with torch.overrides.BaseTorchFunctionMode():
             assert taken(x, state) == 0
     with torch.inference_mode():
@@ -157,6 +181,16 @@ def test_what_is_wrong_is_still_an_error() -> None:
         other = gatedrnn.GRUCell(I + 1, H)
         with pytest.raises(RuntimeError, match="size mismatch for weight_ih"):
             functional_call(other, dict(step.named_parameters()), (x, state))
+
+
+@pytest.mark.usefixtures("repeating")
+def test_a_state_of_another_number_of_layers_is_an_error() -> None:
+    layer, x = gatedrnn.GRU(I, H, 2), torch.randn(1, B, I)
+    for _ in range(2):
+        layer(x, torch.randn(2, B, H))
+    for layers in (1, 3):
+        with pytest.raises(RuntimeError, match=rf"Expected hidden size \(2, 2, 5\) for h_0, got \[{layers}, 2, 5\]"):
+            layer(x, torch.randn(layers, B, H))
 
 
 def test_native_steps_of_unusual_tensors() -> None:

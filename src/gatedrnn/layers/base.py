@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn import Parameter
 from torch.nn.utils.rnn import PackedSequence
 
 from gatedrnn import engines, gates
@@ -146,11 +147,10 @@ class RecurrentLayer(RecurrentModule):
         self._refuse_trace()
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx, lengths, return_states)
-        kind = None
-        if lengths is None and not return_states and len(self._keys) == 1:
-            found, kind = self._repeated(input, hx)
-            if found is not None:
-                return found
+        layers = self._weights()  # once: a parametrisation may be costly, or count its calls
+        plain = lengths is None and not return_states and self._repeats()
+        if plain and (found := self._repeated(input, hx, layers)) is not None:
+            return found
         check_dimensions(self._name, input)
         check_collect(return_states)
         batched = input.dim() == 3
@@ -171,7 +171,7 @@ class RecurrentLayer(RecurrentModule):
             state = tuple(s.unsqueeze(1) for s in state)
 
         output, state, collected = self._run(
-            x, state, checked_lengths(self._name, lengths, x), return_states, kind=kind
+            x, state, layers, checked_lengths(self._name, lengths, x), return_states, remember=plain and batched
         )
 
         if not batched:
@@ -182,22 +182,38 @@ class RecurrentLayer(RecurrentModule):
             collected = {name: sequence.transpose(1, 2) for name, sequence in collected.items()}
         return self._result(output, state, collected, return_states)
 
-    def _repeated(self, input: Any, hx: Any) -> tuple[tuple[Tensor, Any] | None, tuple[Any, ...] | None]:
-        """Output and state of one layer and direction if a call was like this one, and the kind of the call."""
-        if self.weight_dropout and self.training:
-            return None, None
-        (weights,) = self._weights()
+    def _repeats(self) -> bool:
+        """Whether a call is no more than that of one layer after the other."""
+        if torch.compiler.is_compiling():
+            return False
+        return not (self.bidirectional or (self.training and (self.dropout or self.weight_dropout)))
+
+    def _repeated(self, input: Any, hx: Any, layers: list[Weights]) -> tuple[Tensor, Any] | None:
+        """Output and state if each layer was called like this before."""
         state = () if hx is None else hx if isinstance(hx, (tuple, list)) else (hx,)
-        options = self.input_size, self.hidden_size, self.bias, self.recompute, self.batch_first
-        kind = engines.kind_of(self.cell, self.forget_gate, options, input, state, weights.values())
-        if kind is None or input.dim() != 3:
-            return None, None
-        if (repeat := engines.recall(self.engine, kind)) is None:
-            return None, kind
+        if any([type(t) not in (Tensor, Parameter) or t.dim() != 3 for t in (input, *state)]):  # noqa: C419
+            return None
+        if any([len(s) != len(layers) for s in state]):  # noqa: C419
+            return None
         x = input.transpose(0, 1) if self.batch_first else input
-        output, final = repeat(x, state, weights.values())
-        assert output is not None
-        return (output.transpose(0, 1) if self.batch_first else output, final if len(final) > 1 else final[0]), kind
+        finals = []
+        for index, weights in enumerate(layers):
+            given = self._state_of(index, state)
+            kind = self._kind(index, x, given, weights)
+            if kind is None or (repeat := engines.recall(self.engine, kind)) is None:
+                return None
+            x, final = repeat(x, given, weights.values())
+            finals.append(final)
+        states = finals[0] if len(finals) == 1 else tuple(torch.cat(entry) for entry in zip(*finals, strict=True))
+        return x.transpose(0, 1) if self.batch_first else x, states if len(states) > 1 else states[0]
+
+    def _state_of(self, index: int, state: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Of one of the layers, as that of a layer alone."""
+        return state if len(self._keys) == 1 else [s[index : index + 1] for s in state]
+
+    def _kind(self, index: int, x: Tensor, state: Sequence[Tensor], weights: Weights) -> tuple[Any, ...] | None:
+        options = index > 0, self.input_size, self.hidden_size, self.bias, self.recompute
+        return engines.kind_of(self.cell, self.forget_gate, options, x, state, weights.values())
 
     def _forward_packed(
         self, packed: PackedSequence, hx: StateArgument, lengths: object, return_states: Collect
@@ -215,7 +231,7 @@ class RecurrentLayer(RecurrentModule):
         if state is not None and order is not None:
             state = tuple(s.index_select(1, order) for s in state)
 
-        output, state, collected = self._run(data, state, None, return_states, batch_sizes)
+        output, state, collected = self._run(data, state, self._weights(), None, return_states, batch_sizes)
 
         packed_output = PackedSequence(output, batch_sizes, order, original)
         if original is not None:
@@ -235,15 +251,17 @@ class RecurrentLayer(RecurrentModule):
         self,
         x: Tensor,
         state: tuple[Tensor, ...] | None,
+        weights: list[Weights],
         lengths: Tensor | None,
         collect: Collect,
         batch_sizes: Tensor | None = None,
-        kind: tuple[Any, ...] | None = None,
+        remember: bool = False,
     ) -> tuple[Tensor, tuple[Tensor, ...], dict[str, Tensor]]:
         """All layers and directions over (T, B, I), or over packed data (N, I)."""
-        weights = self._checked_weights()
+        self._check_weights(weights)
         self._check_input(x, weights[0])
         batch = x.shape[1] if batch_sizes is None else int(batch_sizes[0])
+        given = () if state is None else state
         state = self._initial_state(x, batch) if state is None else self._checked_state(state, x, batch)
         if self.weight_dropout and self.training:
             weights = [self.cell.drop_recurrent(w, lambda p: drop_entries(p, self.weight_dropout)) for w in weights]
@@ -255,7 +273,10 @@ class RecurrentLayer(RecurrentModule):
             for index in range(layer * directions, (layer + 1) * directions):
                 scan = self._scan(index, x, rows[index], weights[index], lengths, batch_sizes, collect)
                 output, final, collected = engines.resolve(self.engine, scan).run(scan)
-                if kind is not None:
+                if (
+                    remember
+                    and (kind := self._kind(index, x, self._state_of(index, given), weights[index])) is not None
+                ):
                     engines.remember(self.engine, kind, scan)
                 outputs.append(output)
                 finals.append(final)
@@ -295,7 +316,9 @@ class RecurrentLayer(RecurrentModule):
             x = x.unsqueeze(1)
         elif sizes is None and self.batch_first:
             x = x.transpose(0, 1)
-        weights = self._checked_weights()[0]
+        layers = self._weights()
+        self._check_weights(layers)
+        weights = layers[0]
         self._check_input(x, weights)
         state = tuple(s[0] for s in self._initial_state(x, x.shape[1] if sizes is None else int(sizes[0])))
         return self._scan(0, x, state, weights, None, sizes, False)
@@ -304,12 +327,9 @@ class RecurrentLayer(RecurrentModule):
     def _name(self) -> str:
         return type(self).__name__
 
-    def _checked_weights(self) -> list[Weights]:
-        """The weights of each layer and direction."""
-        layers = self._weights()  # once: a parametrisation may be costly, or count its calls
+    def _check_weights(self, layers: list[Weights]) -> None:
         for key, weights, shapes in zip(self._keys, layers, self._shapes, strict=True):
             check_weights(self._name, key, weights, shapes)
-        return layers
 
     def _check_input(self, x: Tensor, weights: Weights) -> None:
         check_input(self._name, x, next(iter(weights.values())), self.input_size)
