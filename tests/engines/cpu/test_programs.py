@@ -91,6 +91,19 @@ def test_unary_in_float32(name: str, isa: str) -> None:
     assert_within_ulps(found, exact(name, z), ULPS, name)
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", UNARY)
+def test_unary_over_all_of_float32(name: str, isa: str) -> None:
+    """Every 97th of all bit patterns."""
+    patterns = np.arange(0, 2**32, 97, dtype=np.uint32)
+    for bits in np.array_split(patterns, 16):
+        z = torch.from_numpy(bits.view(np.float32).copy())
+        z = z[~z.isnan()]
+        z[z.abs() < torch.finfo(z.dtype).tiny] = 0
+        found, _ = native(f"{name},0;=,1,1", z)
+        assert_within_ulps(found, exact(name, z), ULPS, name)
+
+
 @pytest.mark.parametrize("name", UNARY)
 def test_unary_in_float64(name: str, isa: str) -> None:
     """Against mpmath where the result is a finite number, against torch elsewhere."""
