@@ -1,6 +1,7 @@
 """What it takes to go beyond one machine. On a quiet machine:
 
 python benchmarks/scale_out.py launchers    # the Ray launcher beside the local pool, a quarter of an hour; extra [ray]
+python benchmarks/scale_out.py launchers 1  # each once instead of twice
 python benchmarks/scale_out.py paper        # core hours of the whole paper, from a few updates of each of its models
 """
 
@@ -47,8 +48,8 @@ def sweep_seconds(launcher: Launcher, folder: Path, updates: int, count: int) ->
     return time.perf_counter() - begin
 
 
-def launchers() -> None:
-    """Runs of a minute, three on each core, by the local pool and by Ray, each twice and in turns.
+def launchers(turns: int = 2) -> None:
+    """Runs of a minute, two on each core, by the local pool and by Ray in turns.
 
     The start of the cluster is not counted; that of Ray's own processes on its nodes, which they keep, is.
     """
@@ -63,12 +64,12 @@ def launchers() -> None:
         makers: dict[str, Callable[[], Launcher]] = {"local": lambda: Local(cores), "ray": lambda: Ray(cluster.address)}
         with tempfile.TemporaryDirectory() as place:
             folder = Path(place)
-            trial = 60
+            trial = 400  # long enough for the start of the processes not to count
             updates = int(trial * SECONDS / sweep_seconds(Local(cores), folder / "trial", trial, cores))
             found: dict[str, list[float]] = {"local": [], "ray": []}
-            for turn in range(2):
+            for turn in range(turns):
                 for name in found:
-                    found[name].append(sweep_seconds(makers[name](), folder / f"{name}{turn}", updates, 3 * cores))
+                    found[name].append(sweep_seconds(makers[name](), folder / f"{name}{turn}", updates, 2 * cores))
         ratio = statistics.median(found["local"]) / statistics.median(found["ray"])
         print(
             f"throughput, ray / local: {ratio:.3f}",
@@ -132,4 +133,4 @@ def paper() -> None:
 
 
 if __name__ == "__main__":
-    {"launchers": launchers, "paper": paper}[sys.argv[1]]()
+    {"launchers": launchers, "paper": paper}[sys.argv[1]](*map(int, sys.argv[2:]))
