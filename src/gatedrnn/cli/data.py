@@ -124,8 +124,8 @@ class VerifySets:
             yield False
 
 
-#: What follows ``gatedrnn data``.
-BELOW_DATA = ("list", "fetch", "verify")
+#: The commands below ``gatedrnn data``.
+BELOW_DATA = {"list": ListSets, "fetch": FetchSet, "verify": VerifySets}
 
 
 @dataclass(frozen=True)
@@ -134,9 +134,9 @@ class Data:
 
     job: tyro.conf.OmitSubcommandPrefixes[
         tyro.conf.OmitArgPrefixes[
-            Annotated[ListSets, tyro.conf.subcommand(BELOW_DATA[0])]
-            | Annotated[FetchSet, tyro.conf.subcommand(BELOW_DATA[1])]
-            | Annotated[VerifySets, tyro.conf.subcommand(BELOW_DATA[2])]
+            Annotated[ListSets, tyro.conf.subcommand("list")]
+            | Annotated[FetchSet, tyro.conf.subcommand("fetch")]
+            | Annotated[VerifySets, tyro.conf.subcommand("verify")]
         ]
     ]
 

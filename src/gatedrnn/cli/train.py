@@ -72,10 +72,19 @@ class Job(Generic[_Task, _Model]):
             print(summary(record, self.out))
 
 
+def task_options(task: type[Task]) -> tuple[type[Any], ...]:
+    """The dataclasses whose fields are the options of ``gatedrnn train TASK``."""
+    return Job, task, _model(task), Training
+
+
+def _model(task: type[Task]) -> type[ModelOptions]:
+    return LanguageModel if task.tokens else Model
+
+
 def _subcommand(name: str, task: type[Task]) -> Any:
     description = f"{(task.__doc__ or ' ').splitlines()[0]} {Job.__doc__ or ''}"
     job: Any = Job
-    kind = job[task, LanguageModel if task.tokens else Model]
+    kind = job[task, _model(task)]
     return Annotated[kind, tyro.conf.subcommand(name, description=description)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import operator
 import sys
@@ -25,7 +26,7 @@ from gatedrnn.cli.streams import printable
 from gatedrnn.cli.sweep import Sweep
 from gatedrnn.cli.theory import Theory
 from gatedrnn.cli.timescales import TimeScales
-from gatedrnn.cli.train import train_verb
+from gatedrnn.cli.train import task_options, train_verb
 from gatedrnn.lab.tasks import TASKS
 
 
@@ -63,14 +64,19 @@ def dispatch(arguments: Sequence[str]) -> int:
         # For each verb its own Annotated type, and the union of them: tyro's form of subcommands.
         kinds = [Annotated[kind, tyro.conf.subcommand(name)] for name, kind in verbs.items()]
         union: Any = functools.reduce(operator.or_, kinds)
-        following = {
-            "train": Commands("task", dict.fromkeys(tasks)),
-            "data": Commands("command", dict.fromkeys(BELOW_DATA)),
+        below = {
+            "train": Commands("task", {name: _options(*task_options(task)) for name, task in tasks.items()}),
+            "data": Commands("command", {name: _options(kind) for name, kind in BELOW_DATA.items()}),
         }
-        commands = Commands("command", {name: following.get(name) for name in verbs})
+        commands = Commands("command", {name: below.get(name, _options(kind)) for name, kind in verbs.items()})
         parse(union, written, commands).run()
     except Failure as failure:
         lines = str(failure).split("\n") if failure.several_lines else [str(failure)]
         print(f"gatedrnn: {chr(10).join(map(printable, lines))}", file=sys.stderr)
         return failure.code
     return 0
+
+
+def _options(*kinds: Any) -> list[str]:
+    """The options of these dataclasses as they are written: --hidden-size."""
+    return [f"--{field.name.replace('_', '-')}" for kind in kinds for field in dataclasses.fields(kind)]
