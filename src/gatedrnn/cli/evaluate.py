@@ -45,7 +45,7 @@ class Evaluate:
 
     def run(self) -> None:
         """Print a table, and write the file if there is one to write."""
-        from gatedrnn.lab.records import finite, write_json
+        from gatedrnn.lab.records import write_json
 
         try:
             found = self._evaluated(self.checkpoint)
@@ -55,7 +55,7 @@ class Evaluate:
             console_of("stdout").print(_table(found, other))
             print(_said(found))
             if self.out is not None:
-                write_json(self.out, finite(found if other is None else {**found, "against": other}))
+                write_json(self.out, found if other is None else {**found, "against": other})
                 print(f"the results are in {self.out}")
         except (ValueError, OSError) as why:
             raise Failure(str(why), several_lines="\n" in str(why)) from why

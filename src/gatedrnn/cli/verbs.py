@@ -54,27 +54,33 @@ VERBS: dict[str, type[Verb]] = {
 
 def dispatch(arguments: Sequence[str]) -> int:
     """Parse the arguments, run the verb, and return the exit code."""
-    written = list(arguments)
     try:
-        verbs, tasks = VERBS, TASKS
-        if written[:1] == ["train"] and is_file("".join(written[1:2])):
-            own = load_task(Path(written[1]))
-            written[1], tasks = own.name, {**TASKS, own.name: own}
-            verbs = {**VERBS, "train": train_verb(tasks)}
-        # For each verb its own Annotated type, and the union of them: tyro's form of subcommands.
-        kinds = [Annotated[kind, tyro.conf.subcommand(name)] for name, kind in verbs.items()]
-        union: Any = functools.reduce(operator.or_, kinds)
-        below = {
-            "train": Commands("task", {name: _options(*task_options(task)) for name, task in tasks.items()}),
-            "data": Commands("command", {name: _options(kind) for name, kind in BELOW_DATA.items()}),
-        }
-        commands = Commands("command", {name: below.get(name, _options(kind)) for name, kind in verbs.items()})
-        parse(union, written, commands).run()
+        parsed(arguments).run()
     except Failure as failure:
         lines = str(failure).split("\n") if failure.several_lines else [str(failure)]
         print(f"gatedrnn: {chr(10).join(map(printable, lines))}", file=sys.stderr)
         return failure.code
     return 0
+
+
+def parsed(arguments: Sequence[str]) -> Verb:
+    """The verb with its options. Raises Failure for wrong arguments; help is printed and ends the program."""
+    written = list(arguments)
+    verbs, tasks = VERBS, TASKS
+    if written[:1] == ["train"] and is_file("".join(written[1:2])):
+        own = load_task(Path(written[1]))
+        written[1], tasks = own.name, {**TASKS, own.name: own}
+        verbs = {**VERBS, "train": train_verb(tasks)}
+    # For each verb its own Annotated type, and the union of them: tyro's form of subcommands.
+    kinds = [Annotated[kind, tyro.conf.subcommand(name)] for name, kind in verbs.items()]
+    union: Any = functools.reduce(operator.or_, kinds)
+    below = {
+        "train": Commands("task", {name: _options(*task_options(task)) for name, task in tasks.items()}),
+        "data": Commands("command", {name: _options(kind) for name, kind in BELOW_DATA.items()}),
+    }
+    commands = Commands("command", {name: below.get(name, _options(kind)) for name, kind in verbs.items()})
+    verb: Verb = parse(union, written, commands)
+    return verb
 
 
 def _options(*kinds: Any) -> list[str]:

@@ -151,7 +151,7 @@ def _parts(layer: nn.Module) -> tuple[Cell, Gate, dict[str, Weights]]:
         raise TypeError(
             f"time_scales takes a recurrent layer of gatedrnn, torch.nn.LSTM or GRU, got {type(layer).__name__}"
         )
-    cell = cells.LSTM() if isinstance(layer, nn.LSTM) else cells.GRU()
+    cell = cells.LSTMEquations() if isinstance(layer, nn.LSTM) else cells.GRUEquations()
     layers: dict[str, Weights] = {}
     for names in layer._all_weights:
         key = names[0].removeprefix("weight_ih_")

@@ -14,7 +14,7 @@ import torch
 from torch.nn.utils import clip_grad_norm_
 
 from gatedrnn.lab.models import Network, Sizes, time_scale_spread
-from gatedrnn.lab.records import RECORD_FILE, finite
+from gatedrnn.lab.records import RECORD_FILE, json_safe
 from gatedrnn.lab.training.environment import environment
 from gatedrnn.lab.training.evaluation import Evaluation, autocast, wide
 from gatedrnn.lab.training.events import events
@@ -194,7 +194,7 @@ def _train(
     record = make_record(run, pace, counts, state.metrics, network, evaluation.first("validation", network))
     if state.best is not None:
         state.load_best()
-        record["test"] = finite(evaluation("test", network))
+        record["test"] = json_safe(evaluation("test", network))
     state.write_record(record)
     return record
 

@@ -17,7 +17,7 @@ from gatedrnn.lab.records import (
     METRICS_FILE,
     RECORD_FILE,
     Checkpoint,
-    finite,
+    json_safe,
     line,
     move_aside,
     write_checkpoint,
@@ -99,7 +99,7 @@ class State:
 
     def add_metrics(self, measured: dict[str, Any]) -> None:
         """One evaluation: kept, and written at once."""
-        self.metrics.append(finite(measured))
+        self.metrics.append(json_safe(measured))
         if self.claim.writes:
             self.claim.check()
             append(self.claim.out / METRICS_FILE, line(measured))
