@@ -66,7 +66,7 @@ _TASK = "from gatedrnn.lab.tasks import Adding\nclass One(Adding):\n    name = '
         (f"{_TASK}class Two(One): pass", r"own\.py must define one task, .*; found: One, Two"),
         (
             _TASK.replace("'one'", "'copy'"),
-            r"own\.py: the name 'copy' belongs to a task of gatedrnn; choose another one",
+            r"own\.py: the name 'copy' is taken by a built-in task; choose another name",
         ),
     ],
 )

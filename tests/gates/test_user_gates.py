@@ -216,5 +216,5 @@ def test_wrong_inverse_is_refused() -> None:
         def alpha_inverse(self, s: Tensor) -> Tensor:
             return 1.001 * solve_increasing(self.alpha, self.alpha_derivative, s)
 
-    with pytest.raises(ValueError, match="the inverse does not lead back, at z = "):
+    with pytest.raises(ValueError, match="the inverse does not invert the function, at z = "):
         check_gate(WrongInverse())

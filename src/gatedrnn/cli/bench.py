@@ -37,10 +37,10 @@ class Bench:
         if self.rounds < 1:
             raise Failure(f"--rounds must be at least 1, got {self.rounds}")
         if self.shapes is not None and self.suite != "paper":
-            raise Failure(f"--shapes belongs to --suite paper, got --suite {self.suite}")
+            raise Failure(f"--shapes is for --suite paper, not for --suite {self.suite}")
         names = list(PAPER) if self.shapes is None else [name.strip() for name in self.shapes.split(",")]
         if unknown := [name for name in names if name not in PAPER]:
-            raise Failure(f"--shapes knows {', '.join(PAPER)}, got {unknown[0]!r}")
+            raise Failure(f"--shapes must be among {', '.join(PAPER)}, got {unknown[0]!r}")
         try:
             self.out.mkdir(parents=True, exist_ok=True)
         except OSError as wrong:

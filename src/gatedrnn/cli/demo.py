@@ -44,7 +44,7 @@ class Demo:
         budget, why = _setting()
         print(f"adding the two marked numbers of a sequence, sigmoid against fast gate: {budget.note}{why}", flush=True)
         found = _train(budget, self.out / "runs")
-        print(f"the page: {_report(self.out / 'runs', self.out / 'report')}")
+        print(f"report: {_report(self.out / 'runs', self.out / 'report')}")
         print(learned(budget, found["sigmoid"], found["fast"]))
 
 
@@ -85,7 +85,7 @@ def _setting() -> tuple[Budget, str]:
     if engine.startswith("cpu:"):
         return NATIVE, ""
     reason = next(line.removeprefix("not cpu: ") for line in others if line.startswith("not cpu: "))
-    return REFERENCE, f"\n(in place of T={task.steps}, because the C++ engine is missing: {reason})"
+    return REFERENCE, f"\n(in place of T={task.steps}, because the C++ engine is not available: {reason})"
 
 
 def _train(budget: Budget, out: Path) -> dict[str, list[dict[str, Any]]]:

@@ -49,11 +49,11 @@ class Generate:
             raise Failure(str(why), several_lines="\n" in str(why)) from why
         task = trained.run.task
         if not isinstance(task, LanguageTask):
-            raise Failure(f"{self.checkpoint} is a run of the task {task.name}, which is not about text")
+            raise Failure(f"{self.checkpoint} is a run of the task {task.name}, which is not a text task")
         places, written = task.corpus.places, self.prompt.split()
         strange = [word for word in written if word not in places]
         if strange and UNKNOWN not in places:
-            raise Failure(f"the model does not know the word {strange[0]!r} of --prompt")
+            raise Failure(f"the vocabulary of the model does not have the word {strange[0]!r} of --prompt")
         begin = [places[END_OF_LINE], *(places.get(word, places.get(UNKNOWN, 0)) for word in written)]
         line: list[str] = []
         for word in (*written, *self._made(trained.network, begin, task.corpus.words)):

@@ -43,5 +43,5 @@ def load_task(path: Path) -> type[Task]:
     if getattr(found[0], "name", None) is None:
         raise Failure(f"{path}: the task {found[0].__name__} needs a name")
     if found[0].name in TASKS:
-        raise Failure(f"{path}: the name {found[0].name!r} belongs to a task of gatedrnn; choose another one")
+        raise Failure(f"{path}: the name {found[0].name!r} is taken by a built-in task; choose another name")
     return found[0]

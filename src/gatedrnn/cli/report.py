@@ -35,4 +35,4 @@ class Report:
             raise Failure(str(wrong)) from wrong
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
-        print(f"the page: {self.out / PAGE}")
+        print(f"report: {self.out / PAGE}")

@@ -139,5 +139,5 @@ def _listed(option: str, text: str | None, known: Iterable[str]) -> Collection[s
     allowed, names = list(known), [name.strip() for name in text.split(",") if name.strip()]
     wrong = [name for name in names if name not in allowed]
     if wrong or not names:
-        raise Failure(f"{option} must be some of {','.join(allowed)}, got {(wrong or [text])[0]!r}")
+        raise Failure(f"{option} must be chosen from {','.join(allowed)}, got {(wrong or [text])[0]!r}")
     return names

@@ -47,7 +47,7 @@ class TimeScales:
     """Folder with the data set. (default: that of the run, else the environment variable GATEDRNN_DATA, else the
     user's cache)"""
     task: Path | None = None
-    """The Python file of a task of your own."""
+    """Python file of a custom task."""
     out: Path | None = None
     """Folder for timescales.json and the plot; made if it does not exist."""
 

@@ -95,7 +95,7 @@ def train_verb(tasks: Mapping[str, type[Task]]) -> type[Any]:
     short, plain = cast(Any, tyro.conf.OmitSubcommandPrefixes), cast(Any, tyro.conf.OmitArgPrefixes)
     about = """Train one model on a task: gatedrnn train adding --out DIR. The same command resumes it.
 
-    A task of your own is a Python file: gatedrnn train my_task.py --out DIR.
+    A custom task is a Python file: gatedrnn train my_task.py --out DIR.
     """
     namespace = {"__doc__": about, "run": lambda self: self.job.run()}
     return dataclasses.make_dataclass("Train", [("job", short[plain[jobs]])], frozen=True, namespace=namespace)

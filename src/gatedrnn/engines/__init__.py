@@ -104,11 +104,11 @@ def _warn_once(name: str, reason: str) -> None:
 def explain(name: str | Engine, scan: Scan) -> str:
     """Which engine will run and why; then, a line each, why the others will not."""
     chosen = resolve(name, scan)
-    why = "asked for" if name != "auto" else "the first that can serve"
+    why = "asked for" if name != "auto" else "the first that can run this"
     lines = [f"{chosen.name}: {chosen.describe(scan)} ({why})"]
     for engine in ENGINES.values():
         if engine is not chosen:
-            reason = engine.refuses(scan) or (f"engine={name!r} was asked for" if name != "auto" else "not needed")
+            reason = engine.refuses(scan) or (f"engine={name!r} was requested" if name != "auto" else "not needed")
             lines.append(f"not {engine.name}: {reason}")
     return "\n".join(lines)
 

@@ -106,13 +106,13 @@ def _traced(gate: SigmoidOf, dtype: torch.dtype) -> Program | str:
         return str(reason)
     expected = [_checked(gate, method, grid) for method in _METHODS]
     if name := _overridden(type(gate)) or next((name for name in vars(gate) if name in _overridable()), None):
-        return f"it defines {name} itself"
+        return f"it overrides {name}"
     program = recorder.program(results)
     if len(program.instructions) > MOST_INSTRUCTIONS:
         return f"it takes {len(program.instructions)} instructions, more than {MOST_INSTRUCTIONS}"
     for method, right, found in zip(_METHODS, expected, program.run(grid), strict=True):
         if not _agree(found, right):
-            return f"its program does not give what {method} does"
+            return f"its program does not reproduce {method}"
     return program
 
 
@@ -144,7 +144,9 @@ def _agree(found: Tensor, right: Tensor) -> bool:
 def _checked(gate: SigmoidOf, method: str, z: Tensor) -> Tensor:
     first, second = (_called(gate, method, z) for _ in range(2))
     if not torch.allclose(first, second, rtol=0, atol=0, equal_nan=True):
-        raise RuntimeError(f"{gate!r}: {method} gives two answers for one input; it must be a function of z alone")
+        raise RuntimeError(
+            f"{gate!r}: {method} gives different results for the same input; it must be a function of z alone"
+        )
     return first
 
 
@@ -211,7 +213,7 @@ class _Recorder(TorchDispatchMode):
 
     def _refused(self, func: Any) -> _NotTracedError:
         if func.overloadpacket.__name__ == "_local_scalar_dense":
-            return _NotTracedError(f"{self.method} looks at values, by an if, float() or .item()")
+            return _NotTracedError(f"{self.method} depends on values (an if, float() or .item())")
         return _NotTracedError(f"{self.method} uses {func}, which is not an instruction of gate programs")
 
     def _given(self, func: Any, args: Any, kwargs: Any) -> list[Operand]:

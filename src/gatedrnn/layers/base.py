@@ -208,7 +208,7 @@ class RecurrentLayer(RecurrentModule):
                 f"{self._name}: a PackedSequence cannot be compiled or exported; pass the padded tensor and lengths="
             )
         if lengths is not None:
-            raise ValueError(f"{self._name}: a PackedSequence knows its lengths, do not pass lengths as well")
+            raise ValueError(f"{self._name}: a PackedSequence has its own lengths; do not pass lengths")
         data, batch_sizes, order, original = packed
         check_packed(self._name, data, batch_sizes, order, original)
         state = state_tuple(self._name, self.cell, hx)

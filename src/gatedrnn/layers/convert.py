@@ -69,7 +69,7 @@ def convert(model: _Model, forget_gate: str | Gate, match: Literal["bias"] | Non
         _refuse_own(name or "the model", layer, gate, match)
     if not found and not gated:
         warnings.warn(
-            f"{type(model).__name__} holds no recurrent layer with a gate: nothing was converted", stacklevel=2
+            f"{type(model).__name__} contains no recurrent layer with a gate: nothing was converted", stacklevel=2
         )
     for module, layer in replacements.items():
         _move(module, layer)
@@ -103,7 +103,7 @@ def _refuse(name: str, module: _Theirs, layer: _Ours, match: str | None) -> None
         if hasattr(layer, added):
             raise ValueError(
                 f"{name}: its attribute {added!r} means something else in gatedrnn.{type(layer).__name__}; "
-                "remove it, convert, and find another name for it"
+                "rename or remove it, then convert"
             )
     if match == "bias" and not module.bias:
         raise ValueError(f'{name}: was made with bias=False, so match="bias" has nothing to move')

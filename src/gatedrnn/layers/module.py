@@ -38,8 +38,8 @@ class RecurrentModule(nn.Module):
         new, old = gates.resolve(gate), self._forget_gate
         if old is not None and new.preactivations != old.preactivations:
             raise ValueError(
-                f"{type(self).__name__}: the gate {new!r} has other parameters than {old!r}; "
-                "gatedrnn.convert makes a layer with another gate"
+                f"{type(self).__name__}: the gate {new!r} has different parameters than {old!r}; "
+                "use gatedrnn.convert to change the gate"
             )
         self._forget_gate = new
 
@@ -86,7 +86,8 @@ class RecurrentModule(nn.Module):
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "qconfig":  # set by torch.ao.quantization, which then leaves alone what it does not know
             warnings.warn(
-                f"{type(self).__name__}: torch.ao.quantization leaves it as it is; .bfloat16() halves its weights",
+                f"{type(self).__name__}: not quantized by torch.ao.quantization; "
+                ".bfloat16() halves the size of its weights",
                 stacklevel=2,
             )
         super().__setattr__(name, value)

@@ -79,7 +79,7 @@ def time_scales(
     if input is not None:
         return _measured(layer, input, hx, lengths)
     if hx is not None or lengths is not None:
-        raise ValueError(f"{name}: hx and lengths belong to an input; pass that too, to measure time scales on it")
+        raise ValueError(f"{name}: hx and lengths need an input; pass it as well")
     if not layer.bias:
         raise ValueError(f"{name} was made with bias=False: its time scales come from the input alone; pass one")
     return {key: _of_biases(cell, gate, weights) for key, weights in layers.items()}
@@ -89,7 +89,7 @@ def _measured(
     layer: nn.Module, input: Tensor | PackedSequence, hx: StateArgument, lengths: Tensor | Sequence[int] | None
 ) -> dict[str, MeasuredTimeScales]:
     if isinstance(layer, RecurrentStep):
-        raise TypeError(f"{type(layer).__name__} is one step; time scales are measured with a layer, on a sequence")
+        raise TypeError(f"{type(layer).__name__} is a single step; use a layer to measure time scales on a sequence")
     if not isinstance(layer, RecurrentLayer):
         layer = convert(copy.deepcopy(layer), "sigmoid")
         assert isinstance(layer, RecurrentLayer)

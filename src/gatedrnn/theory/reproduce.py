@@ -81,7 +81,7 @@ def check_arguments(gates: Sequence[str | Gate] | None, out: str | os.PathLike[s
 
 def _resolve(gates: Sequence[str | Gate] | None) -> list[Gate]:
     if isinstance(gates, str):
-        raise TypeError(f"gates is a list of names and gate objects, got the text {gates!r}")
+        raise TypeError(f"gates must be a list of names and gate objects, got the string {gates!r}")
     chosen = [registry.resolve(gate) for gate in (registry.GATES if gates is None else gates)]
     if not chosen:
         raise ValueError(f"no gates given; known gates: {', '.join(registry.GATES)}")

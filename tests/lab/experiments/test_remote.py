@@ -65,8 +65,8 @@ def test_a_machine_that_does_not_fit_says_why(tmp_path: Path) -> None:
         ): f"it has gatedrnn {gatedrnn.__version__}, and this machine 0.0.1",
         Sender(
             gatedrnn.__version__, str(tmp_path / "mark"), "other"
-        ): f"it does not see {tmp_path}: choose an --out on",
-        Sender(gatedrnn.__version__, "/nowhere/mark", "seen"): "it does not see /nowhere: choose an --out on storage",
+        ): f"it cannot access {tmp_path}: choose an --out on",
+        Sender(gatedrnn.__version__, "/nowhere/mark", "seen"): "it cannot access /nowhere: choose an --out on storage",
     }.items():
         message = last_message(RemoteRun(job.as_json(), sender)())
         assert message.ended and why in str(message.failed)

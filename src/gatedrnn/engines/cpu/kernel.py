@@ -132,7 +132,7 @@ def parse(text: str) -> Kernel:
         if kernel.cell == "nru":
             kernel._nru()
             if kernel.gate != "sigmoid":
-                raise ValueError("the cell 'nru' has no gate; gate=sigmoid stands in its place")
+                raise ValueError("the cell 'nru' has no gate; use gate=sigmoid")
         elif kernel.memory:
             raise ValueError(f"the cell {kernel.cell!r} has no memory={','.join(map(str, kernel.memory))}")
     except (KeyError, ValueError) as error:

@@ -101,7 +101,7 @@ class Speech(Task):
     def _opened(self, say: Say) -> Clips:
         found = clips(WORDS, None if self.data is None else Path(self.data), self.subset, say)
         if self.unusable == "refuse" and found.unusable:
-            raise DataError(f"unusable is refuse, and these cannot be used: {found.unusable_text()}")
+            raise DataError(f"unusable is refuse, but some clips cannot be used: {found.unusable_text()}")
         return found
 
     @cached_property
@@ -112,11 +112,11 @@ class Speech(Task):
         for label, word in enumerate(WORDS):
             own = (self._clips.labels == label).nonzero().squeeze(-1)
             if self.clips is not None and len(own) < self.clips:
-                raise DataError(f"clips is {self.clips}, and there are {len(own)} of {word!r}")
+                raise DataError(f"clips is {self.clips}, but there are only {len(own)} of {word!r}")
             own = own[torch.randperm(len(own), generator=generator)][: self.clips]
             for part, numbers in self._parts(own).items():
                 if not len(numbers):
-                    raise DataError(f"there is no clip of {word!r} for {part}: take more clips")
+                    raise DataError(f"there is no clip of {word!r} for {part}: use more clips")
                 parts[part].append(numbers)
         return {part: torch.cat(found) for part, found in parts.items()}
 

@@ -148,7 +148,7 @@ def claimed(
             for folder, wrong in damaged.items()
         ]
         if begun is not None and begun.processes != processes:
-            claim.notes.append(f"continuing with another number of processes ({begun.processes}, now {processes})")
+            claim.notes.append(f"resuming with a different number of processes ({begun.processes}, now {processes})")
         yield run, claim
     finally:
         os.close(lock)
@@ -234,8 +234,8 @@ def _check_processes(run: Run, out: Path, begun: Begun | None, processes: int) -
     """Raise RefusedError for another number than that which was at work here, unless it is asked for."""
     if begun is not None and begun.processes != processes and run.training.processes is None:
         raise RefusedError(
-            f"{out} was begun with {begun.processes} processes, and there are {processes}: start as many as before, or "
-            f"give --processes {processes} to continue with sums in another order"
+            f"{out} was started with {begun.processes} processes, but there are {processes}: start as many as before, "
+            f"or pass --processes {processes} to resume with a different order of summation"
         )
 
 

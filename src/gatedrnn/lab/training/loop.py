@@ -90,7 +90,7 @@ def _train(
     counts = state.counts
     counts.notes += notes
     if claim.begun:
-        notes.append(f"continuing from update {counts.update}")
+        notes.append(f"resuming from update {counts.update}")
     if (claim.out / RECORD_FILE).exists():
         notes.append(f"{RECORD_FILE} was damaged and is written again")
     loss: float | None = None

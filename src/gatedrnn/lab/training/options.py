@@ -149,7 +149,7 @@ class Training:
             if value is not None and not 0 <= value < 1:
                 raise ValueError(f"{option} must be at least 0 and below 1, got {value}")
         if self.updates is not None and self.epochs is not None:
-            raise ValueError(f"updates and epochs both say how long the run is; give one, got {self.updates}")
+            raise ValueError(f"updates cannot be combined with epochs, got updates = {self.updates}")
         for option in (
             *("batch_size", "updates", "epochs", "evaluate_every", "evaluation_size", "threads", "patience"),
             "processes",
@@ -172,7 +172,7 @@ class Training:
         if self.autocast is not None:
             check_known("autocast", self.autocast, ("bfloat16",))
         if self.tensorboard and importlib.util.find_spec("tensorboard") is None:
-            raise ValueError("tensorboard needs the package of that name: pip install tensorboard")
+            raise ValueError("tensorboard needs the package tensorboard: pip install tensorboard")
 
     def _check_owned(self, kind: str, options: Mapping[str, Mapping[str, object]]) -> None:
         own = options[getattr(self, kind)]

@@ -71,8 +71,8 @@ def check_data(task: Task, checkpoint: Checkpoint, *names: str) -> None:
     other = [name for name in names or made if made.get(name) != here.get(name)]
     if made and other:
         raise RefusedError(
-            f"the checkpoint at update {checkpoint.update} was made with other text ({', '.join(other)}) than the "
-            f"task {task.name} finds now; give it the same files"
+            f"the checkpoint at update {checkpoint.update} was made with different text ({', '.join(other)}) than the "
+            f"task {task.name} reads now; use the same files"
         )
 
 
