@@ -128,7 +128,7 @@ def test_lightning() -> None:
 
 
 def test_a_whole_saved_model_is_loaded_without_trusting_it() -> None:
-    """Every layer and step, with the classes of one call; a gate of one's own is added to them."""
+    """Every layer and step, with the classes of one call; a custom gate is added to them."""
     for kind in (*LAYERS.values(), *STEPS.values()):
         loaded = _loaded(module := kind(I, H), gatedrnn.safe_globals())  # type: ignore[call-arg]
         assert repr(loaded) == repr(module)

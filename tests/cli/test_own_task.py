@@ -1,4 +1,4 @@
-"""A task of one's own out of a file, run and resumed without a change to the package."""
+"""A custom task from a file, run and resumed without a change to the package."""
 
 from __future__ import annotations
 

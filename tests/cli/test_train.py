@@ -216,8 +216,8 @@ def test_help_shows_the_defaults_that_the_options_take(capsys: pytest.CaptureFix
         "encoder_size": "no encoder",
         "budget_seconds": "no limit",
         "monitor": "with speech and tones",
-        "threads": "as many as torch takes",
-        "processes": "as many as there are",
+        "threads": "torch's number",
+        "processes": "the number started",
         "autocast": "off",
     }
 

@@ -1,4 +1,4 @@
-"""A gate of one's own, in ten lines, gets everything; a wrong one is refused with the property and the place."""
+"""A custom gate of ten lines supports everything; a wrong one is refused with the property and the place."""
 
 from __future__ import annotations
 

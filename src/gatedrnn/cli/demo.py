@@ -27,16 +27,16 @@ _MOST_CORES = 2  # one for each gate: more threads would not help a layer this s
 
 @dataclass(frozen=True)
 class Demo:
-    """Show what the library is about: the theory's figures, and two gates that learn to remember, in three minutes.
+    """Show what the library does in three minutes: the figures of the theory, and training with two gates.
 
-    If it is interrupted, the same command resumes it.
+    If it is interrupted, run the same command to resume.
     """
 
     out: Path
-    """Folder for the results; made if it does not exist."""
+    """Folder for the results; created if it does not exist."""
 
     def run(self) -> None:
-        """Write the results, name the figures and the page, and say what was learned."""
+        """Write the results, print the paths and a summary."""
         regenerate(self.out, None)
         print("the figures:")
         for figure in sorted(self.out.glob("fig_*.png")):

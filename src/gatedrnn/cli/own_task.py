@@ -1,4 +1,4 @@
-"""A task of one's own, out of a Python file: ``gatedrnn train my_task.py``."""
+"""A custom task from a Python file: ``gatedrnn train my_task.py``."""
 
 from __future__ import annotations
 

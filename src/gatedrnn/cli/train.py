@@ -29,10 +29,10 @@ _Model = TypeVar("_Model", bound=ModelOptions)
 
 @dataclass(frozen=True)
 class Job(Generic[_Task, _Model]):
-    """The same command with the same --out resumes a run, or reports one that has ended."""
+    """Run the same command with the same --out to resume a run, or to print the result of a finished one."""
 
     out: Path
-    """Folder of the run: its options, metrics, checkpoints and record; made if it does not exist."""
+    """Folder of the run: its options, metrics, checkpoints and record; created if it does not exist."""
     task: _Task
     model: _Model
     training: Training
@@ -93,7 +93,7 @@ def train_verb(tasks: Mapping[str, type[Task]]) -> type[Any]:
     kinds: list[Any] = [_subcommand(name, task) for name, task in tasks.items()]
     jobs: Any = functools.reduce(operator.or_, kinds)
     short, plain = cast(Any, tyro.conf.OmitSubcommandPrefixes), cast(Any, tyro.conf.OmitArgPrefixes)
-    about = """Train one model on a task: gatedrnn train adding --out DIR. The same command resumes it.
+    about = """Train one model on a task: gatedrnn train adding --out DIR. Run the same command to resume.
 
     A custom task is a Python file: gatedrnn train my_task.py --out DIR.
     """

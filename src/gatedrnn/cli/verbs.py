@@ -1,4 +1,4 @@
-"""The verbs by name, and how the one that was asked for is found and run."""
+"""The verbs by name; parsing and running them."""
 
 from __future__ import annotations
 

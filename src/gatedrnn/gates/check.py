@@ -1,4 +1,4 @@
-"""check_gate: does a gate of one's own have the properties that the theory and the layers rely on?"""
+"""check_gate: check that a custom gate has the properties that the theory and the layers rely on."""
 
 from __future__ import annotations
 

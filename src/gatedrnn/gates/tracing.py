@@ -1,7 +1,5 @@
-"""From a gate's methods to its program: α and α′ are run once on a small tensor, and what torch is asked for is written
-down.
-
-The same run checks the methods, so that a wrong one is an error that names it, whatever engine is used.
+"""Tracing of a gate's methods into its program: α and α′ are run once on a small tensor, and the torch operations are
+recorded. The same run checks the methods, so that a wrong one raises an error that names it, on every engine.
 """
 
 from __future__ import annotations
@@ -31,8 +29,8 @@ _known: OrderedDict[Any, Program | str] = OrderedDict()
 def program_of(gate: Gate, dtype: torch.dtype) -> Program | str:
     """The program of a gate for tensors of a dtype, or why there is none.
 
-    RuntimeError, naming gate and method, where a method raises, gives a tensor of another shape, dtype or device, or
-    two answers for one input.
+    RuntimeError, naming gate and method, if a method raises, returns a tensor of a different shape, dtype or device, or
+    different results for the same input.
     """
     if not isinstance(gate, SigmoidOf):
         return "it is not of the form σ(α(z))"

@@ -129,7 +129,7 @@ class RecurrentLayer(RecurrentModule):
         """Does nothing: the weights need no flattening. Here because programs written for torch.nn call it."""
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew, under the same seed those of torch.nn."""
+        """Draw new values for all parameters; the same as torch.nn's for the same seed."""
         layers = self.weights_by_layer()
         reset(self.cell, self.forget_gate, self.forget_init, list(layers.values()), self.hidden_size)
         write_back(

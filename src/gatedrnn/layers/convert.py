@@ -1,4 +1,4 @@
-"""convert: give the recurrent layers of an existing model another forget gate."""
+"""convert: change the forget gate of the recurrent layers of an existing model."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ _HOOKS = (
 def convert(model: _Model, forget_gate: str | Gate, match: Literal["bias"] | None = None) -> _Model:
     """Give every recurrent layer inside a model the given forget gate; return the model.
 
-    torch.nn's LSTM, GRU, LSTMCell and GRUCell are swapped for ours; our own layers and cells keep their place and get
-    the gate. The parameters stay the same objects, so that an optimiser goes on working; a module used in two places
-    stays one module. If the model itself is such a layer, the new layer is returned. Buffers, submodules, parameters
-    and attributes that were added to a layer move with it. A layer of torch.nn that is a subclass, has hooks or
-    parametrisations, or an added name that means something else here, is refused by name, and then nothing is changed.
+    torch.nn's LSTM, GRU, LSTMCell and GRUCell are replaced by ours; layers and cells of this library are changed in
+    place. The parameters stay the same objects, so that an optimiser keeps working; a module used in two places stays
+    one module. If the model itself is such a layer, the new layer is returned. Buffers, submodules, parameters and
+    attributes that were added to a layer are kept. A layer of torch.nn that is a subclass, has hooks or
+    parametrisations, or an added name with a different meaning here, raises an error that names it, and nothing is
+    changed.
 
     Args:
         model: Any module.

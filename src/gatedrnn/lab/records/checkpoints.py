@@ -1,4 +1,4 @@
-"""Checkpoints: folders that appear whole, say what they hold, and are believed only when it is so."""
+"""Checkpoints: folders that are written atomically, list their content, and are checked before use."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def train(
     progress: Progress = ignore,
     declared: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Train in the folder ``out`` and return the record: begin, continue to the bits, or report what has ended.
+    """Train in the folder ``out`` and return the record: start, resume bit-identically, or report a finished run.
 
     ``progress`` is called with a Status after each update and each evaluation, and with what is to be said.
     ``declared`` says which run of which experiment this is, and is written beside the options.
@@ -219,7 +219,7 @@ def _network(run: Run) -> Network:
 
 
 def _engine(run: Run, network: Network) -> str:
-    """The line that says which engine runs and why; ValueError if the one asked for cannot."""
+    """The line that says which engine runs and why; ValueError if the requested one cannot."""
     steps, rows = run.task.steps, run.training.batch_size
     lines = []
     for layer in network.layers.values():

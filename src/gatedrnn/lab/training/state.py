@@ -115,7 +115,7 @@ class State:
         self.network.load_state_dict(safetensors.torch.load(self.best))
 
     def choose_optimizer(self) -> None:
-        """Average from now on if the evaluations so far say so."""
+        """Average from now on if the evaluations so far require it."""
         if not self.averaging and averages(self.run.training, self.values, self.run.task.lower_is_better):
             self.optimizer, self.averaging = make_averaging_optimizer(self.run.training, self.parameters), True
 

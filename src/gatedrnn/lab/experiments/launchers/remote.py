@@ -50,7 +50,7 @@ class Sender:
 
 
 def news_file(job: Job) -> Path:
-    """Where a run that is made elsewhere tells how far it is."""
+    """The file in which a remote run reports its progress."""
     return job.folder.with_name(f"{job.folder.name}.news")
 
 
