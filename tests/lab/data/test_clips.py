@@ -124,7 +124,10 @@ UNUSABLE: dict[str, tuple[bytes, str]] = {
     "broken off": (toys.wav(toys.spoken())[:-100], "broken off"),
     "no sound at all": (b"?" * 100, "not an uncompressed WAV file"),
     "a header alone": (toys.wav(toys.spoken())[:46], "broken off"),
-    "a compressed WAV": (toys.wav(toys.spoken()).replace(b"\x01\x00\x01\x00", b"\x55\x00\x01\x00", 1), "not a WAV"),
+    "a compressed WAV": (
+        toys.wav(toys.spoken()).replace(b"\x01\x00\x01\x00", b"\x55\x00\x01\x00", 1),
+        "not an uncompressed WAV",
+    ),
 }
 
 

@@ -62,7 +62,7 @@ def test_a_machine_that_does_not_fit_says_why(tmp_path: Path) -> None:
     for sender, why in {
         Sender(
             "0.0.1", str(tmp_path / "mark"), "seen"
-        ): f"it has gatedrnn {gatedrnn.__version__}, and this machine 0.0.1",
+        ): f"it has gatedrnn {gatedrnn.__version__}, this machine has 0.0.1",
         Sender(
             gatedrnn.__version__, str(tmp_path / "mark"), "other"
         ): f"it cannot access {tmp_path}: choose an --out on",
