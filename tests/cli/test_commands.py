@@ -9,12 +9,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from gatedrnn import cli, gates, inits
+from gatedrnn.cli.failure import Failure
+from gatedrnn.cli.parsing import parse
 from gatedrnn.cli.progress import shown
 from gatedrnn.cli.verbs import VERBS
 from gatedrnn.lab import tasks
@@ -104,6 +107,26 @@ def test_wrong_arguments_end_in_one_line(
     printed = capsys.readouterr()
     assert printed.err == f"gatedrnn: {WRONG[arguments]}\n"
     assert printed.out == "" and not list(tmp_path.iterdir())
+
+
+@dataclass(frozen=True)
+class _Even:
+    size: int = 2
+
+    def __post_init__(self) -> None:
+        if self.size % 2:
+            raise ValueError(f"size must be even, got {self.size}")
+
+
+@dataclass(frozen=True)
+class _Whole:
+    part: _Even
+
+
+def test_an_error_of_the_options_themselves_is_passed_on() -> None:
+    assert parse(_Whole, ["--part.size", "4"], ["--part.size"]) == _Whole(_Even(4))
+    with pytest.raises(Failure, match=r"^size must be even, got 3; see gatedrnn --help$"):
+        parse(_Whole, ["--part.size", "3"], ["--part.size"])
 
 
 @pytest.mark.parametrize("names", ["fast,nope", "nope", ",", "fast,fast"])

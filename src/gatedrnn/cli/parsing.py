@@ -1,4 +1,4 @@
-"""Wrong arguments end in one line, in place of the parser's box of several."""
+"""Wrong arguments end in one line, instead of the parser's box of several lines."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ class Commands:
     names: Mapping[str, Commands | Sequence[str]]
 
 
-def parse(kind: Any, arguments: Sequence[str], commands: Commands) -> Any:
-    """What tyro makes of the arguments. Raises Failure for wrong ones; help is printed and ends the program."""
+def parse(kind: Any, arguments: Sequence[str], commands: Commands | Sequence[str]) -> Any:
+    """The object of this kind that the arguments describe. Raises Failure for wrong ones; help is printed and ends the
+    program."""
     path, options = _path(arguments, commands)
 
     def refuse(event: parser_errors.ParseErrorEvent) -> NoReturn:
@@ -74,9 +75,9 @@ def _message(event: parser_errors.ParseErrorEvent, path: Sequence[str], options:
         return f"{' '.join(path)} needs {_name(event.argument)}"
     if isinstance(event, parser_errors.BadValue):
         return f"{_name(event.argument)} needs a value"
-    if isinstance(event, parser_errors.InstantiationFailure) and event.argument is not None:
-        return f"{_name(event.argument)} {event.message}"
-    return f"wrong arguments ({type(event).__name__})"
+    if isinstance(event, parser_errors.InstantiationFailure):
+        return event.message if event.argument is None else f"{_name(event.argument)} {event.message}"
+    return f"wrong arguments ({type(event).__name__})"  # of kinds that these options do not have
 
 
 def _name(argument: Any, with_kind: bool = False) -> str:
