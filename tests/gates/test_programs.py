@@ -116,8 +116,14 @@ REFUSED: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
     "floor division": (lambda z: torch.div(z, 2, rounding_mode="floor"), "alpha uses aten.div.Tensor_mode"),
     "a dtype cast": (lambda z: torch.sinh(z.double()).to(z.dtype), "which changes the dtype to torch.float64"),
     "a cast of a mask": (lambda z: (z > 0).to(z.dtype) * z, "alpha uses aten._to_copy"),
-    "an if": (lambda z: z if z.abs().max() < 100 else z * 2, "alpha uses aten.amax|alpha uses aten.max|alpha depends on"),
-    "a branch on one value": (lambda z: z if z.flatten()[0] < 100 else z * 2, "alpha uses aten.select|alpha depends on"),
+    "an if": (
+        lambda z: z if z.abs().max() < 100 else z * 2,
+        "alpha uses aten.amax|alpha uses aten.max|alpha depends on",
+    ),
+    "a branch on one value": (
+        lambda z: z if z.flatten()[0] < 100 else z * 2,
+        "alpha uses aten.select|alpha depends on",
+    ),
     "a captured tensor": (lambda z: z * CAPTURED, "alpha uses a tensor that it did not compute from z"),
     "by position": (lambda z: z + torch.arange(z.numel()).to(z.dtype) * 0, "alpha uses aten.arange"),
 }
