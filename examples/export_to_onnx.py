@@ -1,4 +1,4 @@
-"""Train a model, write it to an ONNX file, and run that in onnxruntime at another length.
+"""Train a model, write it to an ONNX file, and run it in onnxruntime at a different length.
 
 Run it: python examples/export_to_onnx.py
 """
@@ -14,7 +14,7 @@ import gatedrnn
 
 
 class Last(nn.Module):
-    """Says what the first number of a sequence was."""
+    """Predicts the first number of a sequence."""
 
     def __init__(self) -> None:
         super().__init__()

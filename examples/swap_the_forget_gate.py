@@ -1,4 +1,4 @@
-"""Give an existing model the fast gate, and see that its units keep their time scales.
+"""Convert an existing model to the fast gate; its units keep their time scales.
 
 Run it: python examples/swap_the_forget_gate.py
 """
@@ -24,7 +24,7 @@ model = Tagger()
 optimizer = torch.optim.Adam(model.parameters())
 before = gatedrnn.time_scales(model.encoder)["l0"]
 
-gatedrnn.convert(model, forget_gate="fast", match="bias")  # same parameters: the optimiser goes on working
+gatedrnn.convert(model, forget_gate="fast", match="bias")  # same parameters: the optimiser keeps working
 
 after = gatedrnn.time_scales(model.encoder)["l0"]
 loss = model(torch.randn(3, 50, 8)).square().mean()

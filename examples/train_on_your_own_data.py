@@ -1,4 +1,4 @@
-"""A task of your own: how fast is a noisy wave? One file, outside the package; a run resumes to the bit.
+"""A custom task: classify the frequency of a noisy wave. One file, outside the package.
 
 gatedrnn train examples/train_on_your_own_data.py --forget-gate fast --epochs 5 --out runs/waves
 """
@@ -18,7 +18,7 @@ from gatedrnn.lab.training import Run, Training, train
 
 @dataclass(frozen=True)
 class Waves(Task):
-    """Say which of four frequencies a noisy wave has."""
+    """Recognise which of four frequencies a noisy wave has."""
 
     noise: float = 0.5
     """Standard deviation of the noise."""

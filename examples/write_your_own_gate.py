@@ -1,4 +1,4 @@
-"""A gate of one's own, σ∘α: write α and α′, check it, use it in any layer.
+"""A custom gate σ∘α: write α and α′, check it, use it in any layer.
 
 Run it: python examples/write_your_own_gate.py
 """
@@ -26,7 +26,7 @@ class HalfFast(SigmoidOf):
 
 
 gate = HalfFast()
-check_gate(gate)  # odd, increasing, α′(0) = 1, derivative right; or an error that says where not
+check_gate(gate)  # odd, increasing, α′(0) = 1, correct derivative; raises an error otherwise
 print("bias for a time scale of 1000 steps:", gate.inverse_complement(1e-3).item())
 
 layer = gatedrnn.LSTM(3, 5, forget_gate=gate, tied=True, forget_init=gatedrnn.inits.Chrono(t_max=1000))

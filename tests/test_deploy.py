@@ -78,7 +78,7 @@ def test_torch_jit_is_refused(module: nn.Module) -> None:
 def test_fx_sees_a_layer_as_a_leaf() -> None:
     model, x = Model(), torch.randn(5, 2, I)
     for module in (model, model.encoder, gatedrnn.GRUCell(I, H)):
-        with pytest.raises(TypeError, match="symbolic_trace cannot look inside; give it a Tracer whose is_leaf_module"):
+        with pytest.raises(TypeError, match="symbolic_trace cannot trace it; use a Tracer whose is_leaf_module"):
             torch.fx.symbolic_trace(module)
 
     class Tracer(torch.fx.Tracer):
@@ -92,7 +92,7 @@ def test_fx_sees_a_layer_as_a_leaf() -> None:
 @pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor:UserWarning")
 def test_quantize_dynamic_says_what_it_leaves_alone() -> None:
     model, x = Model().eval(), torch.randn(5, 2, I)
-    with pytest.warns(UserWarning, match=r"LSTM: torch.ao.quantization leaves it as it is; .bfloat16\(\) halves"):
+    with pytest.warns(UserWarning, match=r"LSTM: not quantized by torch.ao.quantization; .bfloat16\(\) halves"):
         quantized = torch.ao.quantization.quantize_dynamic(model, {gatedrnn.LSTM, nn.Linear}, dtype=torch.qint8)
     assert type(quantized.head) is not nn.Linear
     assert torch.equal(quantized.encoder(x)[0], model.encoder(x)[0])
@@ -128,7 +128,7 @@ def test_lightning() -> None:
 
 
 def test_a_whole_saved_model_is_loaded_without_trusting_it() -> None:
-    """Every layer and step, with the classes of one call; a gate of one's own is added to them."""
+    """Every layer and step, with the classes of one call; a custom gate is added to them."""
     for kind in (*LAYERS.values(), *STEPS.values()):
         loaded = _loaded(module := kind(I, H), gatedrnn.safe_globals())  # type: ignore[call-arg]
         assert repr(loaded) == repr(module)

@@ -5,16 +5,25 @@ from __future__ import annotations
 import importlib
 import re
 import runpy
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, NoReturn
 
 import pytest
 
-from gatedrnn.cli import main
+from gatedrnn.cli import main, sweep, train
+from gatedrnn.cli.failure import Failure
 from gatedrnn.cli.list import gate_table
+from gatedrnn.cli.verbs import parsed
 from gatedrnn.lab.data import SETS
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
+DOCUMENTS = sorted(
+    path
+    for folder in (".", "docs", "docs/reproduction", "benchmarks", "results")
+    for path in (ROOT / folder).glob("*.md")
+)
 EXAMPLES = sorted(ROOT.glob("examples/*.py"))
 named = pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 
@@ -63,21 +72,128 @@ def test_names_exist(document: Path) -> None:
 
 
 @named
-def test_make_targets_exist(document: Path) -> None:
-    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    commands = "\n".join([*_blocks(document, "sh"), *re.findall(r"`([^`\n]+)`", document.read_text())])
-    for target in re.findall(r"^make ([a-z-]+)", commands, re.MULTILINE):
-        assert target in targets, f"{document.name}: make {target}"
+def test_every_block_is_of_a_kind_that_is_checked(document: Path) -> None:
+    """python is run, the commands of sh are checked, and text (formulas, pictures) holds no command."""
+    fences = re.findall(r"^([ \t]*)```(.*)$", document.read_text(), re.MULTILINE)
+    assert all(kind in ("python", "sh", "text") for _, kind in fences[::2]), f"{document.name}: {fences[::2]}"
+    assert all(fence == ("", "") for fence in fences[1::2]) and all(indent == "" for indent, _ in fences)
+    for block in _blocks(document, "text"):
+        assert not re.search(r"^\W*(gatedrnn|make|pip|python|torchrun) ", block, re.MULTILINE), (
+            f"{document.name}: {block}"
+        )
+
+
+def _commands(document: Path) -> Iterator[list[str]]:
+    """The commands of the sh blocks, as the words that a shell makes of them."""
+    for block in _blocks(document, "sh"):
+        for line in block.replace("\\\n", " ").splitlines():
+            words = shlex.split(line, comments=True)
+            while words:
+                end = words.index("&&") if "&&" in words else len(words)
+                yield words[:end]
+                words = words[end + 1 :]
+
+
+class _Started(Exception):  # noqa: N818 - not an error: the options were found to be right
+    pass
+
+
+@pytest.fixture
+def _no_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that train check all their options and stop where the work would begin."""
+
+    def start(*_: object) -> NoReturn:
+        raise _Started
+
+    monkeypatch.setattr(train, "train", start)
+    monkeypatch.setattr(sweep, "Pool", start)
+    monkeypatch.chdir(ROOT)
+
+
+def _check(words: list[str], made: set[Path]) -> None:
+    """Raises AssertionError or Failure for a command that a reader could not run; adds the folders that it makes."""
+    program, *arguments = words
+    if program == "torchrun":
+        program, arguments = "gatedrnn", arguments[arguments.index("gatedrnn.cli") + 1 :]
+    if program == "gatedrnn":
+        _check_verb(parsed(arguments), made)
+    elif program == "make":
+        targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+        assert arguments and set(arguments) <= set(targets), f"make {arguments}"
+    elif program == "pip":
+        section = (
+            (ROOT / "pyproject.toml").read_text().partition("[project.optional-dependencies]\n")[2].partition("\n\n")[0]
+        )
+        extras = re.findall(r"^(\w+) = ", section, re.MULTILINE)
+        wanted = re.fullmatch(r"(?:\.|gatedrnn)(?:\[(.*)\])?", arguments[1])
+        assert arguments[0] == "install" and wanted is not None, arguments
+        assert set((wanted[1] or "lab").split(",")) <= set(extras), arguments
+    elif program == "python":
+        assert (ROOT / arguments[0]).is_file(), arguments
+    else:
+        assert program in ("git", "cd", ".", "ray"), f"{program}: not a command of this project"
+
+
+def _check_verb(verb: Any, made: set[Path]) -> None:
+    for option in ("runs", "checkpoint", "against"):
+        folder = getattr(verb, option, None)
+        assert folder is None or (ROOT / folder).exists() or made & {folder, *folder.parents}, f"nothing makes {folder}"
+    if isinstance(verb, sweep.Sweep) or isinstance(getattr(verb, "job", None), train.Job):
+        with pytest.raises(_Started):
+            verb.run()
+    made |= {getattr(getattr(verb, "job", verb), "out", None) or Path("nothing")}
 
 
 @named
-def test_commands_exist(document: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The verbs and options of `gatedrnn …` commands are those of the command line."""
-    commands = "\n".join([*_blocks(document, "sh"), *re.findall(r"`([^`\n]+)`", document.read_text())])
-    commands = re.sub(r"^torchrun .*-m gatedrnn\.cli (?=[a-z])", "gatedrnn ", commands, flags=re.MULTILINE)
-    for verb, arguments in re.findall(r"^gatedrnn ([a-z]+)(.*)$", commands, re.MULTILINE):
+@pytest.mark.usefixtures("_no_work")
+def test_commands_can_be_run_in_order(document: Path) -> None:
+    made: set[Path] = set()
+    for words in _commands(document):
+        try:
+            _check(words, made)
+        except Failure as wrong:
+            pytest.fail(f"{document.name}: {shlex.join(words)}: {wrong}")
+
+
+@pytest.mark.usefixtures("_no_work")
+@pytest.mark.parametrize(
+    "command",
+    [
+        "gatedrnn train adding --lenght 5 --out runs",
+        "gatedrnn train adding --length 5.5 --out runs",
+        "gatedrnn train adding --forget-gate fsat --out runs",
+        "gatedrnn train adding",
+        "gatedrnn train examples/no_such_file.py --out runs",
+        "gatedrnn sweep fig:no_such_label --out runs",
+        "gatedrnn sweep fig:adding_mse --budget huge --out runs",
+        "gatedrnn evaluate runs/that/nothing/makes",
+        "gatedrnn report runs --out report",
+        "gatedrnn nonsense",
+        "torchrun -m gatedrnn.cli train no_such_task --out runs",
+        "make nonsense",
+        'pip install ".[nonsense]"',
+        "pip install something_else",
+        "python no_such_file.py",
+        "nonsense",
+    ],
+)
+def test_a_wrong_command_is_found(command: str) -> None:
+    with pytest.raises((AssertionError, Failure, pytest.fail.Exception)):
+        _check(shlex.split(command), set())
+
+
+@named
+def test_make_targets_in_the_text_exist(document: Path) -> None:
+    for target in re.findall(r"`make ([a-z-]+)`", document.read_text()):
+        _check(["make", target], set())
+
+
+@named
+def test_commands_in_the_text_exist(document: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The verbs and options of `gatedrnn …` are those of the command line; a sentence may leave out the rest."""
+    for verb, arguments in re.findall(r"`gatedrnn ([a-z]+)([^`\n]*)`", document.read_text()):
         # A file of the project stands for the task that it defines; `my_task.py` is an example of a name.
-        below = re.findall(r"^ ([a-z_]+(?:/\w+)*(?:\.py)?)", arguments) if verb in ("train", "data") else []
+        below = re.findall(r"^ ([a-z_0-9]+(?:/\w+)*(?:\.py)?)", arguments) if verb in ("train", "data") else []
         if below == ["my_task.py"]:
             below = []
         below = [str(ROOT / name) if name.endswith(".py") else name for name in below]

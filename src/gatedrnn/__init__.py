@@ -1,4 +1,4 @@
-"""Gated recurrent layers for PyTorch whose gate function can be replaced."""
+"""Gated recurrent layers for PyTorch with a replaceable gate function."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_beta_out_of_range(beta: float) -> None:
     for make in (
         lambda: gatedrnn.JANET(2, 3, beta=beta),
         lambda: gatedrnn.JANETCell(2, 3, beta=beta),
-        lambda: cells.JANET(beta),
+        lambda: cells.JANETEquations(beta),
     ):
         with pytest.raises(ValueError, match=re.escape(f"beta must lie between -20 and 20, got {beta}")):
             make()
@@ -79,7 +79,7 @@ def test_beta_is_a_number(beta: Any) -> None:
     for make in (
         lambda: gatedrnn.JANET(2, 3, beta=beta),
         lambda: gatedrnn.JANETCell(2, 3, beta=beta),
-        lambda: cells.JANET(beta),
+        lambda: cells.JANETEquations(beta),
     ):
         with pytest.raises(TypeError, match=f"beta should be a number, got: {type(beta).__name__}"):
             make()

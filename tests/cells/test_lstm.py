@@ -8,16 +8,16 @@ import pytest
 import torch
 
 import gatedrnn
-from gatedrnn.cells import LSTM
+from gatedrnn.cells import LSTMEquations
 from gatedrnn.gates import GATES, resolve
 from tests.cells.equations import PHI
 
 
 def test_row_blocks() -> None:
-    assert LSTM().row_blocks() == ("i", "f", "g", "o")
-    assert LSTM(tied=True).row_blocks() == ("f", "g", "o")
-    assert LSTM(proj_size=2).state_sizes(5) == (2, 5)
-    assert LSTM().state_sizes(5) == (5, 5)
+    assert LSTMEquations().row_blocks() == ("i", "f", "g", "o")
+    assert LSTMEquations(tied=True).row_blocks() == ("f", "g", "o")
+    assert LSTMEquations(proj_size=2).state_sizes(5) == (2, 5)
+    assert LSTMEquations().state_sizes(5) == (5, 5)
 
 
 @pytest.mark.parametrize("gate", GATES)

@@ -13,8 +13,8 @@ from gatedrnn.cli import main
     ("arguments", "said"),
     [
         (["--rounds", "0"], "--rounds must be at least 1, got 0"),
-        (["--shapes", "adding"], "--shapes belongs to --suite paper, got --suite bars"),
-        (["--suite", "paper", "--shapes", "adding,subtracting"], "--shapes knows adding, copy, psmnist,"),
+        (["--shapes", "adding"], "--shapes is for --suite paper, not for --suite bars"),
+        (["--suite", "paper", "--shapes", "adding,subtracting"], "--shapes must be among adding, copy, psmnist,"),
     ],
 )
 def test_wrong_options_end_in_one_line(

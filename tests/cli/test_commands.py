@@ -9,12 +9,15 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from gatedrnn import cli, gates, inits
+from gatedrnn.cli.failure import Failure
+from gatedrnn.cli.parsing import parse
 from gatedrnn.cli.progress import shown
 from gatedrnn.cli.verbs import VERBS
 from gatedrnn.lab import tasks
@@ -53,37 +56,43 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == f"gatedrnn {importlib.metadata.version('gatedrnn')}\n"
 
 
-COMMANDS = f"the commands are {', '.join(VERBS)}; see gatedrnn --help"
-TASKS = f"the tasks are {', '.join(tasks.TASKS)}; see gatedrnn train --help"
+COMMANDS = f"choose from {', '.join(VERBS)}; see gatedrnn --help"
+TASKS = f"choose from {', '.join(tasks.TASKS)}; see gatedrnn train --help"
 ADDING = "see gatedrnn train adding --help"
 WRONG = {
-    "": f"no command given; {COMMANDS}",
+    "": f"missing command; {COMMANDS}",
     "nonsense": f"unknown command 'nonsense'; {COMMANDS}",
     "trian adding --out x --length 5": f"unknown command 'trian'; {COMMANDS}",
-    "--out x train adding": f"no command given before --out; {COMMANDS}",
+    "--out x train adding": f"missing command before --out; {COMMANDS}",
     "theory": "theory needs --out PATH; see gatedrnn theory --help",
-    "list --colour red": "unknown: --colour, red; see gatedrnn list --help",
-    "list adding": "unknown: adding; see gatedrnn list --help",
+    "list --colour red": "unrecognized arguments: --colour, red; see gatedrnn list --help",
+    "list adding": "unrecognized arguments: adding; see gatedrnn list --help",
     "sweep": "sweep needs LABEL, --out PATH; see gatedrnn sweep --help",
     "report --out x": "report needs RUNS; see gatedrnn report --help",
     "bench --out x --suite long": "--suite must be one of 'bars', 'engine', 'paper', 'sweep', 'quick', got 'long'; "
     "see gatedrnn bench --help",
-    "train": f"no task given; {TASKS}",
+    "train": f"missing task; {TASKS}",
     "train ading": f"unknown task 'ading'; {TASKS}",
     "train ading --out x --length 5": f"unknown task 'ading'; {TASKS}",
-    "train --length 5 adding --out x": f"no task given before --length; {TASKS}",
+    "train --length 5 adding --out x": f"missing task before --length; {TASKS}",
     "train adding": f"train adding needs --out PATH; {ADDING}",
     "train adding --out x --length abc": f"--length must be a whole number, got 'abc'; {ADDING}",
     "train adding --out x --length 1.5": f"--length must be a whole number, got '1.5'; {ADDING}",
-    f"train adding --out x --length {'9' * 5000}": f"--length must have fewer than 4300 digits; {ADDING}",
+    f"train adding --out x --length {'9' * 5000}": f"--length must have at most 4300 digits; {ADDING}",
     "train adding --out x --lr small": f"--lr must be a number, got 'small'; {ADDING}",
     "train adding --out x --heads None": f"--heads must be a whole number, got 'None'; {ADDING}",
     "train adding --out x --target low": f"--target must be a number, got 'low'; {ADDING}",
     "train adding --out x --clip off": f"--clip must be a number or None, got 'off'; {ADDING}",
     "train adding --out x --decay-at a": f"--decay-at must be whole numbers, got 'a'; {ADDING}",
     "train adding --out x --length": f"--length needs a value; {ADDING}",
-    "train adding --out x --tied False": f"unknown: False; {ADDING}",
-    "train adding --out x --lenght 5": f"unknown: --lenght, 5; perhaps you meant --length INT; {ADDING}",
+    "train adding --out x --tied False": f"unrecognized arguments: False; {ADDING}",
+    "train adding --out x --lenght 5": f"unrecognized arguments: --lenght, 5; perhaps you meant --length; {ADDING}",
+    "train adding --out x --gate fast": f"unrecognized arguments: --gate, fast; perhaps you meant --forget-gate; {ADDING}",
+    "train adding --lenght 5": "train adding needs --out PATH; unrecognized arguments: --lenght, 5; "
+    f"perhaps you meant --length; {ADDING}",
+    "data": "missing command; choose from list, fetch, verify; see gatedrnn data --help",
+    "data fetch": "data fetch needs NAME; see gatedrnn data fetch --help",
+    "data fetch --date x": "data fetch needs NAME; see gatedrnn data fetch --help",
 }
 
 
@@ -98,6 +107,26 @@ def test_wrong_arguments_end_in_one_line(
     printed = capsys.readouterr()
     assert printed.err == f"gatedrnn: {WRONG[arguments]}\n"
     assert printed.out == "" and not list(tmp_path.iterdir())
+
+
+@dataclass(frozen=True)
+class _Even:
+    size: int = 2
+
+    def __post_init__(self) -> None:
+        if self.size % 2:
+            raise ValueError(f"size must be even, got {self.size}")
+
+
+@dataclass(frozen=True)
+class _Whole:
+    part: _Even
+
+
+def test_an_error_of_the_options_themselves_is_passed_on() -> None:
+    assert parse(_Whole, ["--part.size", "4"], ["--part.size"]) == _Whole(_Even(4))
+    with pytest.raises(Failure, match=r"^size must be even, got 3; see gatedrnn --help$"):
+        parse(_Whole, ["--part.size", "3"], ["--part.size"])
 
 
 @pytest.mark.parametrize("names", ["fast,nope", "nope", ",", "fast,fast"])

@@ -69,7 +69,7 @@ def test_the_demo_ends_with_the_page_and_a_sentence(tmp_path: Path, capsys: pyte
         assert cli.main(["demo", "--out", str(tmp_path)]) == 0
         printed = capsys.readouterr()
         *_, page, sentence = printed.out.splitlines()
-        assert page == f"the page: {tmp_path / 'report/index.html'}" and Path(page.removeprefix("the page: ")).exists()
+        assert page == f"report: {tmp_path / 'report/index.html'}" and Path(page.removeprefix("report: ")).exists()
         length = read_run(next((tmp_path / "runs").glob("adding_*/fast/seed0"))).options["task"]["length"]
         assert sentence.startswith(f"After 4 updates on sequences of {length} steps the fast gate has an MSE of ")
         assert sentence.endswith(": the effect did not show in these runs.")
@@ -91,7 +91,7 @@ def test_without_the_engine_the_sequence_is_shorter_and_that_is_said() -> None:
     environment = {**os.environ, "GATEDRNN_CPU_LIBRARY": "/nonexistent"}
     ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert ended.stderr == ""
-    assert ended.stdout.startswith("60 \n(in place of T=200, because the C++ engine is missing: /nonexistent")
+    assert ended.stdout.startswith("60 \n(in place of T=200, because the C++ engine is not available: /nonexistent")
     assert all(variant.model.engine == "reference" for variant in REFERENCE.models)
 
 

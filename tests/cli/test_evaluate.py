@@ -66,7 +66,7 @@ def test_validation_a_checkpoint_and_other_counts(runs: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["{adding}"], "the task adding has no test data; --split validation evaluates on the other"),
+        (["{adding}"], "the task adding has no test data; use --split validation"),
         (["{adding}", "--split", "validation", "--data", "x"], "data is not an option of the task adding"),
         (["{fast}", "--frequencies", "none"], "frequencies must be one of train, all, got 'none'"),
         (["{runs}"], "{runs} is neither the folder of a run nor one of its checkpoints"),
@@ -94,7 +94,7 @@ def test_a_task_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     capsys.readouterr()
     assert main(["evaluate", str(tmp_path / "run")]) == 2
     printed = capsys.readouterr().err
-    assert "unknown task 'waves'" in printed and "if it is your own, --task names its file" in printed
+    assert "unknown task 'waves'" in printed and "for a custom task, pass its file with --task" in printed
     assert main(["evaluate", str(tmp_path / "run"), "--task", str(OWN_TASK)]) == 0
     assert f" {accuracy:.4g} " in capsys.readouterr().out
 
@@ -110,7 +110,7 @@ def test_another_vocabulary_is_refused(runs: Path, tmp_path: Path, capsys: pytes
         (tmp_path / f"{split}.txt").write_text(words)
     for verb in ("evaluate", "generate"):
         assert main([verb, str(tmp_path / "run")]) == 2
-        assert "was made with other text (vocabulary) than the task text finds now" in capsys.readouterr().err
+        assert "was made with different text (vocabulary) than the task text reads now" in capsys.readouterr().err
     assert dataclasses.replace(task).corpus.words != task.corpus.words
 
 
@@ -129,8 +129,11 @@ def test_text_is_made(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["{fast}", "--prompt", "w3 nothing"], "the model does not know the word 'nothing' of --prompt"),
-        (["{adding}"], "is a run of the task adding, which is not about text"),
+        (
+            ["{fast}", "--prompt", "w3 nothing"],
+            "the vocabulary of the model does not have the word 'nothing' of --prompt",
+        ),
+        (["{adding}"], "is a run of the task adding, which is not a text task"),
         (["{fast}", "--words", "0"], "--words must be at least 1, got 0"),
         (["{fast}", "--temperature", "-1"], "--temperature must be 0 or a positive number, got -1.0"),
     ],

@@ -1,4 +1,4 @@
-"""A task of one's own out of a file, run and resumed without a change to the package."""
+"""A custom task from a file, run and resumed without a change to the package."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _TASK = "from gatedrnn.lab.tasks import Adding\nclass One(Adding):\n    name = '
         (f"{_TASK}class Two(One): pass", r"own\.py must define one task, .*; found: One, Two"),
         (
             _TASK.replace("'one'", "'copy'"),
-            r"own\.py: the name 'copy' belongs to a task of gatedrnn; choose another one",
+            r"own\.py: the name 'copy' is taken by a built-in task; choose another name",
         ),
     ],
 )

@@ -17,8 +17,8 @@ def test_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "made" / "here"
     assert cli.main(["report", str(tmp_path / "runs"), "--out", str(out)]) == 0
     printed = capsys.readouterr()
-    assert printed.out == f"the page: {out / 'index.html'}\n"
-    assert "warning: a: metrics.jsonl: line 5 is torn" in printed.err
+    assert printed.out == f"report: {out / 'index.html'}\n"
+    assert "warning: a: metrics.jsonl: line 5 is incomplete" in printed.err
     assert "adding, length=300" in printed.err  # progress
     assert {path.name for path in out.iterdir()} == {"index.html", "report.md", "report.json", "figures"}
     assert "not run" in (out / "report.md").read_text()

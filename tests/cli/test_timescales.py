@@ -73,7 +73,7 @@ def test_without_its_data_it_says_so(run: Path, tmp_path: Path, capsys: pytest.C
     found = capsys.readouterr()
     assert "measured" not in found.out and "l0" in found.out
     assert "warning: not measured on data: unknown task 'mine'" in found.err
-    assert "if it is your own, --task names its file" in found.err
+    assert "for a custom task, pass its file with --task" in found.err
 
 
 def test_a_drawing_and_the_numbers(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -139,9 +139,7 @@ def test_tensorboard_that_is_missing(
     find = __import__("importlib.util").util.find_spec
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "tensorboard" else find(name))
     assert _train(tmp_path / "out", "--tensorboard") == 2
-    assert (
-        capsys.readouterr().err == "gatedrnn: --tensorboard needs the package of that name: pip install tensorboard\n"
-    )
+    assert capsys.readouterr().err == "gatedrnn: --tensorboard needs the package tensorboard: pip install tensorboard\n"
 
 
 def test_a_file_as_folder_ends_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -218,8 +216,8 @@ def test_help_shows_the_defaults_that_the_options_take(capsys: pytest.CaptureFix
         "encoder_size": "no encoder",
         "budget_seconds": "no limit",
         "monitor": "with speech and tones",
-        "threads": "as many as torch takes",
-        "processes": "as many as there are",
+        "threads": "torch's number",
+        "processes": "the number started",
         "autocast": "off",
     }
 

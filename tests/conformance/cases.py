@@ -19,7 +19,7 @@ from tests.cells.equations import EQUATIONS, PHI, sigma
 
 
 class _Quintic(SigmoidOf):
-    """A gate of one's own: steeper and steeper."""
+    """A custom gate: steeper and steeper."""
 
     def alpha(self, z: Tensor) -> Tensor:
         return z + z**5 / 10
@@ -38,7 +38,7 @@ class _Bent(SigmoidOf):
         return torch.where(z.abs() < 1, torch.ones_like(z), 1 / z.abs().clamp(min=1))
 
 
-#: Gates of one's own, and φ written a second time.
+#: Custom gates, and φ written a second time.
 OWN_GATES: dict[str, tuple[Gate, Callable[..., Tensor]]] = {
     "own_quintic": (_Quintic(), lambda z: sigma(z * (1 + z * z * z * z / 10))),
     "own_bent": (
@@ -119,7 +119,7 @@ CELL_CASES = [
 ALL_CASES = [
     Case(case.cell, gate, case.options) for case in CELL_CASES for gate in (GATES if case.takes_gate else [None])
 ]
-#: Every cell that takes a gate × gates of one's own.
+#: Every cell that takes a gate × custom gates.
 OWN_CASES = [Case(case.cell, gate, case.options) for case in CELL_CASES if case.takes_gate for gate in OWN_GATES]
 #: Every cell that takes a gate × gate.
 GATED_CASES = [case for case in ALL_CASES if case.takes_gate]

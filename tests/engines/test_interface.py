@@ -43,11 +43,11 @@ def test_auto_takes_the_first_that_serves() -> None:
     assert layer(short)[0].min() > 50
     assert layer(long)[0].max() < 50
     assert gatedrnn.explain(layer, short).splitlines() == [
-        "picky: a test engine (the first that can serve)",
+        "picky: a test engine (the first that can run this)",
         "not reference: not needed",
     ]
     assert gatedrnn.explain(layer, long).splitlines() == [
-        "reference: the loop over time in plain PyTorch (the first that can serve)",
+        "reference: the loop over time in plain PyTorch (the first that can run this)",
         "not picky: more than 3 steps",
     ]
 
@@ -63,7 +63,7 @@ def test_an_engine_asked_for_runs_or_raises() -> None:
     reference = gatedrnn.LSTM(2, 3, engine="reference")
     assert reference(torch.randn(3, 1, 2))[0].max() < 50
     assert gatedrnn.explain(reference, torch.randn(3, 1, 2)).splitlines()[1] == (
-        "not picky: engine='reference' was asked for"
+        "not picky: engine='reference' was requested"
     )
 
 

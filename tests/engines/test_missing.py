@@ -47,7 +47,7 @@ def test_it_works_and_says_so_once(tmp_path: Path) -> None:
     assert warned.startswith("1 engine 'cpu' is not available (/nowhere/lib.so")
     assert "GATEDRNN_CPU_LIBRARY names this file: unset it" in warned and "compiler" not in warned
     assert warned.endswith(str(script)), "the warning points at the user's line"
-    assert first == "reference: the loop over time in plain PyTorch (the first that can serve)"
+    assert first == "reference: the loop over time in plain PyTorch (the first that can run this)"
     assert second.startswith("not cpu: /nowhere/lib.so could not be loaded")
     assert untraced.startswith("not cpu: it has no kernel for the gate Erf()")
     assert error.startswith("the engine 'cpu' cannot run this: /nowhere/lib.so could not be loaded")

@@ -130,7 +130,7 @@ def test_a_program_for_inference_keeps_nothing() -> None:
     layer = made(Case("lstm", "fast"))
     program = gatedrnn.export.program(layer, (torch.randn(3, 2, I, dtype=torch.float64),))
     output = program.module()(torch.randn(3, 2, I, dtype=torch.float64))[0]
-    with pytest.raises(RuntimeError, match="export a program that is to be trained where gradients are enabled"):
+    with pytest.raises(RuntimeError, match="export a program for training with gradients enabled"):
         output.sum().backward()
 
 

@@ -1,4 +1,4 @@
-"""Gates of one's own, as users write them."""
+"""Custom gates, as users write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gate of one's own, in ten lines, gets everything; a wrong one is refused with the property and the place."""
+"""A custom gate of ten lines supports everything; a wrong one is refused with the property and the place."""
 
 from __future__ import annotations
 
@@ -216,5 +216,5 @@ def test_wrong_inverse_is_refused() -> None:
         def alpha_inverse(self, s: Tensor) -> Tensor:
             return 1.001 * solve_increasing(self.alpha, self.alpha_derivative, s)
 
-    with pytest.raises(ValueError, match="the inverse does not lead back, at z = "):
+    with pytest.raises(ValueError, match="the inverse does not invert the function, at z = "):
         check_gate(WrongInverse())

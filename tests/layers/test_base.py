@@ -100,7 +100,7 @@ def test_states_carry_gradients() -> None:
 
 @dataclass(frozen=True)
 class Cubic(SigmoidOf):
-    """A gate of one's own, with α⁻¹ left to the library."""
+    """A custom gate, with α⁻¹ left to the library."""
 
     share: float = 1.0
 

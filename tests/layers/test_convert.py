@@ -334,7 +334,7 @@ def test_bad_arguments() -> None:
     assert isinstance(model[0], nn.LSTM)
     gatedrnn.convert(model, "fast")
     assert isinstance(model[0], gatedrnn.LSTM)
-    with pytest.warns(UserWarning, match="Linear holds no recurrent layer with a gate"):
+    with pytest.warns(UserWarning, match="Linear contains no recurrent layer with a gate"):
         gatedrnn.convert(nn.Linear(2, 2), "fast")
 
 

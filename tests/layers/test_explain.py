@@ -25,7 +25,7 @@ def test_text(case: Case, engine: str) -> None:
         first, *others = gatedrnn.explain(layer, given).splitlines()
         name, reason = first.split(": ", 1)
         assert name in ENGINES
-        assert reason.endswith("(asked for)" if engine != "auto" else "(the first that can serve)")
+        assert reason.endswith("(requested)" if engine != "auto" else "(the first that can run this)")
         assert {line.split(":")[0].removeprefix("not ") for line in others} == set(ENGINES) - {name}
         assert all(line.startswith("not ") and len(line.split(": ", 1)[1]) > 3 for line in others)
     if engine == "reference":

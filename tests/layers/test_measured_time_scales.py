@@ -69,7 +69,7 @@ def test_refusals() -> None:
     x = torch.randn(T, B, I)
     with pytest.raises(ValueError, match="NRU has no forget gate"):
         gatedrnn.time_scales(gatedrnn.NRU(I, H), x)
-    with pytest.raises(TypeError, match="LSTMCell is one step"):
+    with pytest.raises(TypeError, match="LSTMCell is a single step"):
         gatedrnn.time_scales(gatedrnn.LSTMCell(I, H), x)
-    with pytest.raises(ValueError, match="GRU: hx and lengths belong to an input"):
+    with pytest.raises(ValueError, match="GRU: hx and lengths need an input"):
         gatedrnn.time_scales(gatedrnn.GRU(I, H), lengths=LENGTHS)  # type: ignore[call-overload]

@@ -53,7 +53,9 @@ def test_what_cannot_be_is_refused_when_it_is_assigned(kind: type[Any]) -> None:
     module = kind(3, 4, forget_gate="fast")
     with pytest.raises(ValueError, match="unknown gate 'quick'"):
         module.forget_gate = "quick"
-    with pytest.raises(ValueError, match=rf"{kind.__name__}: the gate Refine\(\) has other parameters than Fast\(\)"):
+    with pytest.raises(
+        ValueError, match=rf"{kind.__name__}: the gate Refine\(\) has different parameters than Fast\(\)"
+    ):
         module.forget_gate = "refine"
     with pytest.raises(ValueError, match="unknown engine 'gpu'; known engines: auto"):
         module.engine = "gpu"

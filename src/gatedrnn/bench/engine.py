@@ -1,4 +1,4 @@
-"""The bars of all that the engine serves: gates of one's own, every cell, hard and small shapes, single steps."""
+"""The engine's other targets: custom gates, every cell, hard and small shapes, single steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ten gates as a user would write them: what a formula of one's own costs beside a built-in gate."""
+"""Ten gates as a user would write them: the cost of a custom formula compared with a built-in gate."""
 
 from __future__ import annotations
 

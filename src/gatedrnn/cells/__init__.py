@@ -1,40 +1,40 @@
-"""One step of time, as pure maths."""
+"""One step of time, as pure maths. ``LSTMEquations`` is the step that ``gatedrnn.LSTM`` and ``LSTMCell`` compute."""
 
 from __future__ import annotations
 
 from gatedrnn.cells.base import Cell, State, Weights
-from gatedrnn.cells.fastgrnn import FastGRNN
-from gatedrnn.cells.gru import GRU
-from gatedrnn.cells.janet import JANET
-from gatedrnn.cells.lstm import LSTM
-from gatedrnn.cells.mgu import MGU
-from gatedrnn.cells.minimal_rnn import MinimalRNN
-from gatedrnn.cells.nru import NRU
-from gatedrnn.cells.ugrnn import UGRNN
+from gatedrnn.cells.fastgrnn import FastGRNNEquations
+from gatedrnn.cells.gru import GRUEquations
+from gatedrnn.cells.janet import JANETEquations
+from gatedrnn.cells.lstm import LSTMEquations
+from gatedrnn.cells.mgu import MGUEquations
+from gatedrnn.cells.minimal_rnn import MinimalRNNEquations
+from gatedrnn.cells.nru import NRUEquations
+from gatedrnn.cells.ugrnn import UGRNNEquations
 
 #: The cells by name.
 CELLS: dict[str, type[Cell]] = {
-    "lstm": LSTM,
-    "gru": GRU,
-    "janet": JANET,
-    "nru": NRU,
-    "ugrnn": UGRNN,
-    "minimal_rnn": MinimalRNN,
-    "fastgrnn": FastGRNN,
-    "mgu": MGU,
+    "lstm": LSTMEquations,
+    "gru": GRUEquations,
+    "janet": JANETEquations,
+    "nru": NRUEquations,
+    "ugrnn": UGRNNEquations,
+    "minimal_rnn": MinimalRNNEquations,
+    "fastgrnn": FastGRNNEquations,
+    "mgu": MGUEquations,
 }
 
 __all__ = [
     "CELLS",
-    "GRU",
-    "JANET",
-    "LSTM",
-    "MGU",
-    "NRU",
-    "UGRNN",
     "Cell",
-    "FastGRNN",
-    "MinimalRNN",
+    "FastGRNNEquations",
+    "GRUEquations",
+    "JANETEquations",
+    "LSTMEquations",
+    "MGUEquations",
+    "MinimalRNNEquations",
+    "NRUEquations",
     "State",
+    "UGRNNEquations",
     "Weights",
 ]

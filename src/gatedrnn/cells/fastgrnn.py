@@ -14,7 +14,7 @@ from gatedrnn.inits import Constant
 
 
 @dataclass(frozen=True)
-class FastGRNN(Cell):
+class FastGRNNEquations(Cell):
     """z = φ(Wx + Uh + b_z), h̃ = tanh(Wx + Uh + b_h), h = (σ(ζ)(1−z) + σ(ν))∘h̃ + z∘h, with the same W, U in both.
 
     Parameters W, U, b_z, b_h and the scalars zeta, nu; refine adds W_aux, U_aux, b_z_aux.

@@ -12,7 +12,7 @@ from gatedrnn.gates import Gate
 
 
 @dataclass(frozen=True)
-class GRU(FusedCell):
+class GRUEquations(FusedCell):
     """n = tanh(W_n x + b_n + r∘(U_n h + b′_n)), h = h + (1−f)∘(n − h). f is torch's z, the factor on the old state."""
 
     blocks = ("r", "f", "n")

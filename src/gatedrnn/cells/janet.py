@@ -18,7 +18,7 @@ LARGEST_BETA = 20.0
 
 
 @dataclass(frozen=True)
-class JANET(FusedCell):
+class JANETEquations(FusedCell):
     """h = f∘h + i∘h̃ with i = σ(β − logit f), for the sigmoid the authors' 1−σ(z−β). −20 ≤ β ≤ 20.
 
     The shift is on the logit of the gate, not on z, so that i ≤ e^β (1−f) and |h| ≤ e^β for every gate.

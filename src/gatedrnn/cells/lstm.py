@@ -12,7 +12,7 @@ from gatedrnn.gates import Gate
 
 
 @dataclass(frozen=True)
-class LSTM(FusedCell):
+class LSTMEquations(FusedCell):
     r"""c = f∘c + i∘c̃, h = o∘tanh(c), written with the complement 1−f; tied: i = 1−f.
 
     ``proj_size`` > 0 projects h to that size, h = W_hr (o∘tanh(c)).

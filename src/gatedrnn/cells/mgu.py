@@ -12,7 +12,7 @@ from gatedrnn.gates import Gate
 
 
 @dataclass(frozen=True)
-class MGU(FusedCell):
+class MGUEquations(FusedCell):
     """h̃ = tanh(W x + U((1−f)∘h) + b), h = h + (1−f)∘(h̃ − h)."""
 
     blocks = ("f", "g")

@@ -13,7 +13,7 @@ from gatedrnn.gates import Gate
 
 
 @dataclass(frozen=True)
-class MinimalRNN(Cell):
+class MinimalRNNEquations(Cell):
     """z = tanh(W x + b_z), u = φ(U h + V z + b_u), h = u∘h + (1−u)∘z. Parameters W, U, V, b_z, b_u."""
 
     def parameter_shapes(self, input_size: int, hidden_size: int, bias: bool, aux: bool) -> dict[str, tuple[int, ...]]:

@@ -17,7 +17,7 @@ LARGEST_NORM = torch.finfo(torch.float32).max ** 0.2
 
 
 @dataclass(frozen=True)
-class NRU(Cell):
+class NRUEquations(Cell):
     """h = ReLU(W_h [x; h; m] + b_h); K heads write to and erase from the memory m along directions of L5 norm 1.
 
     With u = [h; m]: m = m + mean over the heads of (α_k v^α_k − β_k v^β_k), where α = W_a u + b_a, β = W_b u + b_b

@@ -12,7 +12,7 @@ from gatedrnn.gates import Gate
 
 
 @dataclass(frozen=True)
-class UGRNN(FusedCell):
+class UGRNNEquations(FusedCell):
     """h = h + (1−f)∘(tanh(g) − h)."""
 
     blocks = ("f", "g")

@@ -12,18 +12,18 @@ from gatedrnn.cli.failure import Failure
 
 @dataclass(frozen=True)
 class Bench:
-    """Time the CPU engine beside its peers. No speed is given for a result that is wrong.
+    """Compare the speed of the CPU engine with its peers. No time is given for a wrong result.
 
     Close other programs first: they would slow it down.
     """
 
     out: Path
-    """Folder for bench.json, bench.md and the plot; made if it does not exist."""
+    """Folder for bench.json, bench.md and the plot; created if it does not exist."""
     suite: Literal["bars", "engine", "paper", "sweep", "quick"] = "bars"
-    """bars: the engine's targets; engine: more of them, for gates of one's own, every cell, hard and small shapes and
-    single steps; paper: the paper's shapes; sweep: over T, B and H; quick: seconds."""
+    """bars: the engine's targets; engine: more targets, for custom gates, every cell, hard and small shapes and single
+    steps; paper: the paper's shapes; sweep: over T, B and H; quick: seconds."""
     rounds: int = 7
-    """How often each contestant is timed."""
+    """Number of times each contestant is timed."""
     shapes: str | None = None
     """For --suite paper, separated by commas: adding, copy, psmnist, psmnist_small, ptb, speech. (default: all)"""
 
@@ -37,10 +37,10 @@ class Bench:
         if self.rounds < 1:
             raise Failure(f"--rounds must be at least 1, got {self.rounds}")
         if self.shapes is not None and self.suite != "paper":
-            raise Failure(f"--shapes belongs to --suite paper, got --suite {self.suite}")
+            raise Failure(f"--shapes is for --suite paper, not for --suite {self.suite}")
         names = list(PAPER) if self.shapes is None else [name.strip() for name in self.shapes.split(",")]
         if unknown := [name for name in names if name not in PAPER]:
-            raise Failure(f"--shapes knows {', '.join(PAPER)}, got {unknown[0]!r}")
+            raise Failure(f"--shapes must be among {', '.join(PAPER)}, got {unknown[0]!r}")
         try:
             self.out.mkdir(parents=True, exist_ok=True)
         except OSError as wrong:

@@ -1,4 +1,4 @@
-"""``gatedrnn data``: the data sets: which there are, getting them, checking them."""
+"""``gatedrnn data``: list, download and check data sets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SILENCE = 10.0  # seconds, the longest without a line where there is no bar
 
 @dataclass(frozen=True)
 class ListSets:
-    """List the data sets: what they are, their licence and size, and where they lie."""
+    """List the data sets with their licence, size and location."""
 
     data: Path | None = None
     """Folder of the data sets. (default: GATEDRNN_DATA, or data in the user's cache)"""
@@ -60,7 +60,7 @@ class ListSets:
 
 @dataclass(frozen=True)
 class FetchSet:
-    """Download a data set from its official address. Ctrl-C stops it; the same command resumes."""
+    """Download a data set from its official address. Ctrl-C stops it; run the same command to resume."""
 
     name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
     """Name of the set (see: gatedrnn data list)."""
@@ -68,7 +68,7 @@ class FetchSet:
     """Folder of the data sets. (default: GATEDRNN_DATA, or data in the user's cache)"""
 
     def run(self) -> None:
-        """Download what is missing, and say where it is."""
+        """Download the missing files and print the folder."""
         from gatedrnn.lab.data import DataError, data_folder, fetch
 
         data = _set(self.name)
@@ -90,7 +90,7 @@ class VerifySets:
     """Check all files of a data set, or of all sets, against their published checksums."""
 
     name: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="NAME")] = None
-    """Name of the set. (default: all that are there)"""
+    """Name of the set. (default: all sets present)"""
     data: Path | None = None
     """Folder of the data sets. (default: GATEDRNN_DATA, or data in the user's cache)"""
 
@@ -107,7 +107,7 @@ class VerifySets:
         print(f"{len(results)} checked, none damaged" if results else f"no data sets in {root}")
 
     def _verify(self, data: DataSet, root: Path) -> Iterator[bool]:
-        """Prints what is found, and tells whether it is well."""
+        """Print the result; return whether all is well."""
         from gatedrnn.lab.data import DataError
 
         try:
@@ -124,8 +124,8 @@ class VerifySets:
             yield False
 
 
-#: What follows ``gatedrnn data``.
-BELOW_DATA = ("list", "fetch", "verify")
+#: The commands below ``gatedrnn data``.
+BELOW_DATA = {"list": ListSets, "fetch": FetchSet, "verify": VerifySets}
 
 
 @dataclass(frozen=True)
@@ -134,9 +134,9 @@ class Data:
 
     job: tyro.conf.OmitSubcommandPrefixes[
         tyro.conf.OmitArgPrefixes[
-            Annotated[ListSets, tyro.conf.subcommand(BELOW_DATA[0])]
-            | Annotated[FetchSet, tyro.conf.subcommand(BELOW_DATA[1])]
-            | Annotated[VerifySets, tyro.conf.subcommand(BELOW_DATA[2])]
+            Annotated[ListSets, tyro.conf.subcommand("list")]
+            | Annotated[FetchSet, tyro.conf.subcommand("fetch")]
+            | Annotated[VerifySets, tyro.conf.subcommand("verify")]
         ]
     ]
 
@@ -171,7 +171,7 @@ def shown(console: Console | None = None) -> Iterator[ProgressFunction]:
 
 
 def _lines(console: Console) -> ProgressFunction:
-    """The first and the last news of a file, and one every few seconds between."""
+    """The first and the last progress of a file, and every few seconds in between."""
     said: dict[str, float] = {}
 
     def say(name: str, done: int, total: int) -> None:

@@ -27,16 +27,16 @@ _MOST_CORES = 2  # one for each gate: more threads would not help a layer this s
 
 @dataclass(frozen=True)
 class Demo:
-    """Show what the library is about: the theory's figures, and two gates that learn to remember, in three minutes.
+    """Show what the library does in three minutes: the figures of the theory, and training with two gates.
 
-    If it is interrupted, the same command resumes it.
+    If it is interrupted, run the same command to resume.
     """
 
     out: Path
-    """Folder for the results; made if it does not exist."""
+    """Folder for the results; created if it does not exist."""
 
     def run(self) -> None:
-        """Write the results, name the figures and the page, and say what was learned."""
+        """Write the results, print the paths and a summary."""
         regenerate(self.out, None)
         print("the figures:")
         for figure in sorted(self.out.glob("fig_*.png")):
@@ -44,7 +44,7 @@ class Demo:
         budget, why = _setting()
         print(f"adding the two marked numbers of a sequence, sigmoid against fast gate: {budget.note}{why}", flush=True)
         found = _train(budget, self.out / "runs")
-        print(f"the page: {_report(self.out / 'runs', self.out / 'report')}")
+        print(f"report: {_report(self.out / 'runs', self.out / 'report')}")
         print(learned(budget, found["sigmoid"], found["fast"]))
 
 
@@ -85,7 +85,7 @@ def _setting() -> tuple[Budget, str]:
     if engine.startswith("cpu:"):
         return NATIVE, ""
     reason = next(line.removeprefix("not cpu: ") for line in others if line.startswith("not cpu: "))
-    return REFERENCE, f"\n(in place of T={task.steps}, because the C++ engine is missing: {reason})"
+    return REFERENCE, f"\n(in place of T={task.steps}, because the C++ engine is not available: {reason})"
 
 
 def _train(budget: Budget, out: Path) -> dict[str, list[dict[str, Any]]]:

@@ -39,13 +39,13 @@ class Evaluate:
     frequencies: str | None = None
     """Language models: where the words are counted: train, or all files. (default: as in the run)"""
     task: Path | None = None
-    """The Python file of a task of your own."""
+    """Python file of a custom task."""
     out: Path | None = None
     """File for the results as JSON."""
 
     def run(self) -> None:
         """Print a table, and write the file if there is one to write."""
-        from gatedrnn.lab.records import finite, write_json
+        from gatedrnn.lab.records import write_json
 
         try:
             found = self._evaluated(self.checkpoint)
@@ -55,7 +55,7 @@ class Evaluate:
             console_of("stdout").print(_table(found, other))
             print(_said(found))
             if self.out is not None:
-                write_json(self.out, finite(found if other is None else {**found, "against": other}))
+                write_json(self.out, found if other is None else {**found, "against": other})
                 print(f"the results are in {self.out}")
         except (ValueError, OSError) as why:
             raise Failure(str(why), several_lines="\n" in str(why)) from why
@@ -67,7 +67,7 @@ class Evaluate:
         run = trained.run
         evaluation = Evaluation(run.task, run.training)
         if self.split == "test" and not evaluation.has_test:
-            raise Failure(f"the task {run.task.name} has no test data; --split validation evaluates on the other")
+            raise Failure(f"the task {run.task.name} has no test data; use --split validation")
         measured = evaluation(self.split, trained.network)
         return {
             "checkpoint": str(path),
@@ -89,7 +89,7 @@ def opened(path: Path, own_task: Path | None = None, **changed: object) -> Train
     try:
         trained = open_trained(path, {**TASKS, **own}, **changed)
     except UnknownTaskError as unknown:
-        raise Failure(f"{unknown}; if it is your own, --task names its file") from unknown
+        raise Failure(f"{unknown}; for a custom task, pass its file with --task") from unknown
     for folder, wrong in trained.damaged.items():
         print(f"warning: {printable(f'skipped checkpoint {folder.name}: {wrong}')}", file=sys.stderr)
     return trained

@@ -1,4 +1,4 @@
-"""What the user got wrong, in one line."""
+"""Errors of the user, in one line."""
 
 from __future__ import annotations
 

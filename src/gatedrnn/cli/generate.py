@@ -15,24 +15,24 @@ from gatedrnn.cli.failure import Failure
 
 @dataclass(frozen=True)
 class Generate:
-    """Print text that a trained language model makes, word by word."""
+    """Generate text with a trained language model, word by word."""
 
     checkpoint: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="CHECKPOINT")]
     """Folder of a run on a text, or one of its checkpoints."""
     prompt: str = ""
-    """Words to begin with. (default: the beginning of a line)"""
+    """Words to start with. (default: the start of a line)"""
     words: int = 100
-    """How many words to make."""
+    """Number of words to generate."""
     temperature: float = 1.0
-    """Above 1 the words are more surprising, below 1 less; with 0 it is always the most probable one."""
+    """Sampling temperature: larger values give more varied text; 0 always takes the most probable word."""
     seed: int = 0
-    """Seed of the random words."""
+    """Seed of the sampling."""
     data: str | None = None
     """Folder with the data set, whose vocabulary is needed. (default: that of the run, else the environment variable
     GATEDRNN_DATA, else the user's cache)"""
 
     def run(self) -> None:
-        """Print each word when it is made."""
+        """Print each word as it is generated."""
         from gatedrnn.cli.evaluate import opened
         from gatedrnn.lab.data import END_OF_LINE, UNKNOWN
         from gatedrnn.lab.tasks import LanguageTask
@@ -49,11 +49,11 @@ class Generate:
             raise Failure(str(why), several_lines="\n" in str(why)) from why
         task = trained.run.task
         if not isinstance(task, LanguageTask):
-            raise Failure(f"{self.checkpoint} is a run of the task {task.name}, which is not about text")
+            raise Failure(f"{self.checkpoint} is a run of the task {task.name}, which is not a text task")
         places, written = task.corpus.places, self.prompt.split()
         strange = [word for word in written if word not in places]
         if strange and UNKNOWN not in places:
-            raise Failure(f"the model does not know the word {strange[0]!r} of --prompt")
+            raise Failure(f"the vocabulary of the model does not have the word {strange[0]!r} of --prompt")
         begin = [places[END_OF_LINE], *(places.get(word, places.get(UNKNOWN, 0)) for word in written)]
         line: list[str] = []
         for word in (*written, *self._made(trained.network, begin, task.corpus.words)):

@@ -1,4 +1,4 @@
-"""``gatedrnn list``: what there is to choose from."""
+"""``gatedrnn list``: the gates and initialisers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class List:
     """List the gates and the initialisers by name."""
 
     markdown: bool = False
-    """Print the table of the gates in Markdown, as it stands in the README."""
+    """Print the table of the gates in Markdown, as in the README."""
 
     def run(self) -> None:
         """Print two tables."""

@@ -1,17 +1,33 @@
-"""How the fields of the option dataclasses are shown: their real defaults, and None only where it can be written."""
+"""How the fields of the option dataclasses are shown and read: their real defaults, None only where it can be written,
+and plain words for a value of the wrong kind."""
 
 from __future__ import annotations
 
 import dataclasses
+import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
 import tyro
-from tyro.constructors import ConstructorRegistry, StructConstructorSpec, StructFieldSpec, StructTypeInfo
+from tyro.constructors import (
+    ConstructorRegistry,
+    PrimitiveConstructorSpec,
+    PrimitiveTypeInfo,
+    StructConstructorSpec,
+    StructFieldSpec,
+    StructTypeInfo,
+)
 
-#: tyro's rules, and the one below before them.
+#: tyro's rules, and the two below before them.
 REGISTRY = ConstructorRegistry()
 _asking_tyro = False
+# What a field of these kinds takes, in words; tyro passes on what Python's conversions say.
+_EXPECTED = {
+    "INT": "a whole number",
+    "FLOAT": "a number",
+    "{None}|FLOAT": "a number or None",
+    "{[INT [INT ...]]}": "whole numbers",
+}
 
 
 @REGISTRY.struct_rule
@@ -29,6 +45,37 @@ def _dataclass(info: StructTypeInfo) -> StructConstructorSpec | None:
     if not isinstance(spec, StructConstructorSpec):
         return None
     return dataclasses.replace(spec, fields=tuple(map(_shown, spec.fields)))
+
+
+@REGISTRY.primitive_rule
+def _value(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None:
+    """The value as tyro makes it, with a better error."""
+    global _asking_tyro
+    if _asking_tyro:
+        return None
+    _asking_tyro = True
+    try:
+        spec = ConstructorRegistry.get_primitive_spec(info)
+    finally:
+        _asking_tyro = False
+    if not isinstance(spec, PrimitiveConstructorSpec):
+        return None
+    make = spec.instance_from_str
+
+    def value(words: list[str]) -> Any:
+        try:
+            return make(words)
+        except ValueError as wrong:
+            raise ValueError(_expectation(spec.metavar, words)) from wrong
+
+    return dataclasses.replace(spec, instance_from_str=value)
+
+
+def _expectation(metavar: str, words: list[str]) -> str:
+    digits = sys.get_int_max_str_digits()
+    if any(word.isdigit() and len(word) > digits for word in words):
+        return f"must have at most {digits} digits"
+    return f"must be {_EXPECTED.get(metavar, metavar)}, got {', '.join(map(repr, words))}"
 
 
 def _shown(field: StructFieldSpec) -> StructFieldSpec:

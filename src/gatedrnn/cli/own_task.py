@@ -1,4 +1,4 @@
-"""A task of one's own, out of a Python file: ``gatedrnn train my_task.py``."""
+"""A custom task from a Python file: ``gatedrnn train my_task.py``."""
 
 from __future__ import annotations
 
@@ -43,5 +43,5 @@ def load_task(path: Path) -> type[Task]:
     if getattr(found[0], "name", None) is None:
         raise Failure(f"{path}: the task {found[0].__name__} needs a name")
     if found[0].name in TASKS:
-        raise Failure(f"{path}: the name {found[0].name!r} belongs to a task of gatedrnn; choose another one")
+        raise Failure(f"{path}: the name {found[0].name!r} is taken by a built-in task; choose another name")
     return found[0]

@@ -1,107 +1,99 @@
-"""Wrong arguments in one line, in place of the parser's box of several."""
+"""Wrong arguments end in one line, instead of the parser's box of several lines."""
 
 from __future__ import annotations
 
-import contextlib
-import functools
-import io
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from difflib import SequenceMatcher
+from typing import Any, NoReturn
 
 import tyro
+
+# The parser's hook for errors. It is private to tyro, and so pyproject.toml names one version of tyro.
+import tyro._errors as parser_errors
 
 from gatedrnn.cli.failure import Failure
 from gatedrnn.cli.options import REGISTRY
 
-# The parser passes on what Python's own conversions say; these say it to people.
-_NO_TYPE = r"Error parsing (\S+): no type matching "
-_CONVERSIONS = (
-    (r"Error parsing (\S+): invalid literal for int\(\) with base 10: (.*)", r"\1 must be a whole number, got \2"),
-    (r"Error parsing (\S+): could not convert string to float: (.*)", r"\1 must be a number, got \2"),
-    (r"Error parsing (\S+): Exceeds the limit \((\d+) digits\).*", r"\1 must have fewer than \2 digits"),
-    (_NO_TYPE + r"INT could be instantiated from \[(.*?)\].*", r"\1 must be a whole number, got \2"),
-    (_NO_TYPE + r"FLOAT could be instantiated from \[(.*?)\].*", r"\1 must be a number, got \2"),
-    (_NO_TYPE + r"\{None\}\|FLOAT could be instantiated from \[(.*?)\].*", r"\1 must be a number or None, got \2"),
-    (_NO_TYPE + r"\{\[INT .*? from \[(.*?)\].*", r"\1 must be whole numbers, got \2"),
-    (r"Error parsing (\S+): (.*)", r"\1: \2"),
-    (r"invalid choice (.*) for argument '(\S+)'\. Expected one of \((.*)\) ?\.", r"\2 must be one of \3, got \1"),
-    (r"Missing value for argument '(\S+)'\. .*", r"\1 needs a value"),
-    (r"Unrecognized options: (.*)", r"unknown: \1"),
-    (r"Missing from gatedrnn (.*?): (.*)", r"\1 needs \2"),
-    (r"Perhaps you meant: (.*)", r"perhaps you meant \1"),
-)
-_HELP = "For full helptext, "
+_SIMILAR = 0.8  # of 1; the parser's own threshold for a misspelt option
 
 
 @dataclass(frozen=True)
 class Commands:
-    """Names of which one must be given: what such a name is called, and for each the names that may follow it."""
+    """Names of which one must be given: what such a name is called, and for each its commands or its options."""
 
     word: str
-    names: Mapping[str, Commands | None]
+    names: Mapping[str, Commands | Sequence[str]]
 
 
-def parse(kind: Any, arguments: Sequence[str], commands: Commands) -> Any:
-    """What tyro makes of the arguments. Raises Failure for wrong ones; help is printed and ends the program."""
-    path = _path(arguments, commands)
+def parse(kind: Any, arguments: Sequence[str], commands: Commands | Sequence[str]) -> Any:
+    """The object of this kind that the arguments describe. Raises Failure for wrong ones; help is printed and ends the
+    program."""
+    path, options = _path(arguments, commands)
+
+    def refuse(event: parser_errors.ParseErrorEvent) -> NoReturn:
+        raise Failure(f"{_message(event, path, options)}; {_help(path)}")
+
     description = "Gated recurrent layers and their laboratory. --version prints the version."
-    read = functools.partial(
-        tyro.cli, kind, prog="gatedrnn", description=description, args=arguments, registry=REGISTRY
-    )
-    # No terminal: a box without colours. Arguments may hold bytes that are no letters.
-    said = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", errors="backslashreplace")
-    try:
-        with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-            return read()
-    except SystemExit as end:
-        wrong = end.code == 2
-    if wrong:
-        said.seek(0)
-        raise Failure(f"{_one_line(said.read())}; {_help(path)}")
-    return read()  # help, and now it is seen
+    with parser_errors.on_parse_error(refuse):
+        return tyro.cli(kind, prog="gatedrnn", description=description, args=arguments, registry=REGISTRY)
 
 
-def _path(arguments: Sequence[str], commands: Commands | None) -> list[str]:
-    """The commands that the arguments begin with. Raises Failure where one is missing or unknown."""
+def _path(arguments: Sequence[str], commands: Commands | Sequence[str]) -> tuple[list[str], Sequence[str]]:
+    """The commands that the arguments begin with, and their options. Raises Failure for a missing or unknown one."""
     path: list[str] = []
-    while commands is not None:
+    while isinstance(commands, Commands):
         given = arguments[len(path)] if len(path) < len(arguments) else None
         if given in ("-h", "--help"):
-            break
-        word, known = commands.word, f"the {commands.word}s are {', '.join(commands.names)}"
+            return path, ()
+        word, known = commands.word, f"choose from {', '.join(commands.names)}"
         if given is None or given.startswith("-"):
             before = "" if given is None else f" before {given}"
-            raise Failure(f"no {word} given{before}; {known}; {_help(path)}")
+            raise Failure(f"missing {word}{before}; {known}; {_help(path)}")
         if given not in commands.names:
             raise Failure(f"unknown {word} {given!r}; {known}; {_help(path)}")
         path.append(given)
         commands = commands.names[given]
-    return path
+    return path, commands
 
 
 def _help(path: Sequence[str]) -> str:
     return f"see {' '.join(['gatedrnn', *path])} --help"
 
 
-def _one_line(box: str) -> str:
-    """The sections of the box, one after the other, without what repeats the help: that is indented twice."""
-    sections = [""]
-    for line in box.splitlines():
-        text = line.strip("│").rstrip()
-        indent, text = len(text) - len(text.lstrip()), text.strip()
-        if line.startswith(("╭", "╰")) or (text and set(text) <= {"─"}):
-            sections.append("")
-        elif indent < 9:
-            between = ", " if indent == 5 and not sections[-1].endswith(":") else " "
-            sections[-1] = f"{sections[-1]}{between}{text}".strip()
-    told = [section for section in sections if section and not section.startswith(("Argument helptext", _HELP))]
-    return "; ".join(_translated(section) for section in told)
+def _message(event: parser_errors.ParseErrorEvent, path: Sequence[str], options: Iterable[str]) -> str:
+    if isinstance(event, parser_errors.MissingArgs):
+        needed = [_name(missing.arg, with_kind=True) for missing in event.missing_arguments]
+        unknown = [_unknown(event.unrecognized_tokens, options)] if event.unrecognized_tokens else []
+        return "; ".join([f"{' '.join(path)} needs {', '.join(needed)}", *unknown])
+    if isinstance(event, parser_errors.UnrecognizedArgs):
+        return _unknown(event.tokens, options)
+    if isinstance(event, parser_errors.InvalidChoice):
+        choices = ", ".join(map(repr, event.choices))
+        return f"{_name(event.argument)} must be one of {choices}, got {event.value!r}"
+    if isinstance(event, parser_errors.BadValue) and event.argument.is_positional():
+        return f"{' '.join(path)} needs {_name(event.argument)}"
+    if isinstance(event, parser_errors.BadValue):
+        return f"{_name(event.argument)} needs a value"
+    if isinstance(event, parser_errors.InstantiationFailure):
+        return event.message if event.argument is None else f"{_name(event.argument)} {event.message}"
+    return f"wrong arguments ({type(event).__name__})"  # of kinds that these options do not have
 
 
-def _translated(section: str) -> str:
-    for pattern, replacement in _CONVERSIONS:
-        if re.fullmatch(pattern, section):
-            return re.sub(pattern, replacement, section)
-    return section
+def _name(argument: Any, with_kind: bool = False) -> str:
+    """The argument as it is written: --out, or --out PATH with its kind. A positional one has only its kind."""
+    kind = str(argument.lowered.metavar)
+    if argument.is_positional():
+        return kind
+    return f"{argument.display_name()} {kind}" if with_kind else str(argument.display_name())
+
+
+def _unknown(tokens: Sequence[str], options: Iterable[str]) -> str:
+    misspelt = [token.partition("=")[0] for token in tokens if token.startswith("--")]
+    meant = [option for option in options if any(_similar(option, token) for token in misspelt)]
+    hint = f"; perhaps you meant {' or '.join(meant)}" if meant else ""
+    return f"unrecognized arguments: {', '.join(tokens)}{hint}"
+
+
+def _similar(option: str, token: str) -> bool:
+    return SequenceMatcher(a=token, b=option).ratio() >= _SIMILAR or (len(token) > 4 and option.endswith(token[2:]))

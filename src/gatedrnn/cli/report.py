@@ -15,17 +15,18 @@ from gatedrnn.cli.progress import shown
 
 @dataclass(frozen=True)
 class Report:
-    """Report the runs of a folder beside the paper's values: report.md, figures, and one page for the browser."""
+    """Compare the runs of a folder with the paper's values: report.md, figures, and one page for the browser."""
 
     runs: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="RUNS")]
-    """Folder with runs; those in its subfolders are found too."""
+    """Folder with runs; subfolders are searched too."""
     out: Path
-    """Folder for the report; made if it does not exist. One that holds something else is refused."""
+    """Folder for the report; created if it does not exist. A folder with other content is refused."""
     theory: Path | None = None
-    """Folder that gatedrnn theory made; its figures and table are shown too. Default: one among or beside the runs."""
+    """Output folder of gatedrnn theory, to include its figures and table. (default: one in or beside the folder of
+    runs)"""
 
     def run(self) -> None:
-        """Write the report and say where it is."""
+        """Write the report and print its path."""
         from gatedrnn.lab.report import PAGE, make_report  # here, not above: --help should not wait for it
 
         try:
@@ -35,4 +36,4 @@ class Report:
             raise Failure(str(wrong)) from wrong
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
-        print(f"the page: {self.out / PAGE}")
+        print(f"report: {self.out / PAGE}")

@@ -27,36 +27,35 @@ _LAUNCHERS = {"local": (), "ray": ("address",), "slurm": ("minutes", "partition"
 class Sweep:
     """Train all models of a table or figure of the paper: gatedrnn sweep fig:adding_mse --out DIR.
 
-    Ctrl-C stops it at any time; the same command skips the complete runs and resumes the others. Items that show the
-    same runs share them.
+    Ctrl-C stops it at any time. Run the same command to resume; complete runs are skipped. Items with the same runs
+    share them.
     """
 
     label: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="LABEL")]
-    """The paper's label, such as fig:adding_mse, or that of an experiment of our own; for an unknown one all are
-    listed."""
+    """Label in the paper, such as fig:adding_mse, or of an additional experiment; an unknown label lists all."""
     out: Path
-    """Folder for the runs; made if it does not exist."""
+    """Folder for the runs; created if it does not exist."""
     budget: str = "desk"
     """paper: the full setting; desk: a few hours on two cores, the same task made smaller; smoke: seconds."""
     launcher: str = "local"
     """local: processes of this machine; ray: a Ray cluster; slurm: jobs of SLURM. The last two need --out on storage
     that all machines share."""
     jobs: int | None = None
-    """Runs at the same time. (default: local: one for each core; ray, slurm: as many as there is room for)"""
+    """Runs at the same time. (default: local: one for each core; ray, slurm: as many as fit)"""
     threads: int | None = None
     """Cores of each run. (default: local: its share of the cores; ray, slurm: 1)"""
     address: str | None = None
     """ray: HOST:PORT of the cluster. (default: auto, the cluster that this machine belongs to)"""
     minutes: int | None = None
-    """slurm: time limit of a job; a run that is not over by then is queued again, and continues. (default: 60)"""
+    """slurm: time limit of a job; an unfinished run is queued again and resumes. (default: 60)"""
     partition: str | None = None
-    """slurm: partition for the jobs. (default: that of the cluster)"""
+    """slurm: partition for the jobs. (default: the cluster's)"""
     models: str | None = None
-    """Some models only: names separated by commas. (default: all)"""
+    """Only these models: names separated by commas. (default: all)"""
     seeds: str | None = None
-    """Some seeds only: numbers separated by commas. (default: all)"""
+    """Only these seeds: numbers separated by commas. (default: all)"""
     tasks: str | None = None
-    """Some tasks of a table only: names separated by commas. (default: all)"""
+    """Only these tasks of a table: names separated by commas. (default: all)"""
     epochs: int | None = None
     """Only the first epochs of each run; a later sweep without this option extends the runs. (default: all)"""
 
@@ -139,5 +138,5 @@ def _listed(option: str, text: str | None, known: Iterable[str]) -> Collection[s
     allowed, names = list(known), [name.strip() for name in text.split(",") if name.strip()]
     wrong = [name for name in names if name not in allowed]
     if wrong or not names:
-        raise Failure(f"{option} must be some of {','.join(allowed)}, got {(wrong or [text])[0]!r}")
+        raise Failure(f"{option} must be chosen from {','.join(allowed)}, got {(wrong or [text])[0]!r}")
     return names

@@ -28,7 +28,7 @@ _WORDS = {
 
 @contextmanager
 def shown(sweep: Sweep, console: Console | None = None) -> Iterator[Callable[[RunState], None]]:
-    """A function for the news of the sweep inside the ``with``. Writes to stderr."""
+    """A function that shows the progress of the sweep inside the ``with``. Writes to stderr."""
     console = console or console_of("stderr")
     before = sum(run.before for run in sweep.runs)
     if before:

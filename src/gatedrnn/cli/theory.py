@@ -11,18 +11,18 @@ from gatedrnn.cli.progress import shown
 
 @dataclass(frozen=True)
 class Theory:
-    """Regenerate the figures, the table and the numbers of the theory, for any gates of the library.
+    """Regenerate the figures, the table and the numbers of the theory, for any built-in gates.
 
-    A gate of your own is passed in Python: gatedrnn.theory.run(gates=[...], out=...).
+    Custom gates are passed in Python: gatedrnn.theory.run(gates=[...], out=...).
     """
 
     out: Path
-    """Folder for the results; made if it does not exist."""
+    """Folder for the results; created if it does not exist."""
     gates: str | None = None
     """Names of gates, separated by commas (see: gatedrnn list). (default: all)"""
 
     def run(self) -> None:
-        """Write the results and say where they are."""
+        """Write the results and print their folder."""
         regenerate(self.out, self.gates)
 
 

@@ -29,7 +29,7 @@ class TimeScales:
 
     For a run of gatedrnn train, −1/mean log f measured on its validation data is shown too.
 
-    Checkpoints of gatedrnn train name their model. Other weights (safetensors, or what torch.save wrote) need --cell,
+    Checkpoints of gatedrnn train name their model. Other weights (safetensors, or files of torch.save) need --cell,
     --forget-gate and, for the LSTM, --tied or --no-tied.
     """
 
@@ -42,14 +42,14 @@ class TimeScales:
     forget_gate: str | None = None
     """sigmoid, softsign, fast, iterated_fast, polynomial or refine."""
     measure: bool = True
-    """Measure on data too, where the run names its task."""
+    """Also measure on data, if the checkpoint names its task."""
     data: str | None = None
     """Folder with the data set. (default: that of the run, else the environment variable GATEDRNN_DATA, else the
     user's cache)"""
     task: Path | None = None
-    """The Python file of a task of your own."""
+    """Python file of a custom task."""
     out: Path | None = None
-    """Folder for timescales.json and the plot; made if it does not exist."""
+    """Folder for timescales.json and the plot; created if it does not exist."""
 
     def run(self) -> None:
         """Print a table, and write the drawing if there is a folder for it."""

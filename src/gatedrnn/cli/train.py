@@ -29,10 +29,10 @@ _Model = TypeVar("_Model", bound=ModelOptions)
 
 @dataclass(frozen=True)
 class Job(Generic[_Task, _Model]):
-    """The same command with the same --out resumes a run, or reports one that has ended."""
+    """Run the same command with the same --out to resume a run, or to print the result of a finished one."""
 
     out: Path
-    """Folder of the run: its options, metrics, checkpoints and record; made if it does not exist."""
+    """Folder of the run: its options, metrics, checkpoints and record; created if it does not exist."""
     task: _Task
     model: _Model
     training: Training
@@ -72,10 +72,19 @@ class Job(Generic[_Task, _Model]):
             print(summary(record, self.out))
 
 
+def task_options(task: type[Task]) -> tuple[type[Any], ...]:
+    """The dataclasses whose fields are the options of ``gatedrnn train TASK``."""
+    return Job, task, _model(task), Training
+
+
+def _model(task: type[Task]) -> type[ModelOptions]:
+    return LanguageModel if task.tokens else Model
+
+
 def _subcommand(name: str, task: type[Task]) -> Any:
     description = f"{(task.__doc__ or ' ').splitlines()[0]} {Job.__doc__ or ''}"
     job: Any = Job
-    kind = job[task, LanguageModel if task.tokens else Model]
+    kind = job[task, _model(task)]
     return Annotated[kind, tyro.conf.subcommand(name, description=description)]
 
 
@@ -84,9 +93,9 @@ def train_verb(tasks: Mapping[str, type[Task]]) -> type[Any]:
     kinds: list[Any] = [_subcommand(name, task) for name, task in tasks.items()]
     jobs: Any = functools.reduce(operator.or_, kinds)
     short, plain = cast(Any, tyro.conf.OmitSubcommandPrefixes), cast(Any, tyro.conf.OmitArgPrefixes)
-    about = """Train one model on a task: gatedrnn train adding --out DIR. The same command resumes it.
+    about = """Train one model on a task: gatedrnn train adding --out DIR. Run the same command to resume.
 
-    A task of your own is a Python file: gatedrnn train my_task.py --out DIR.
+    A custom task is a Python file: gatedrnn train my_task.py --out DIR.
     """
     namespace = {"__doc__": about, "run": lambda self: self.job.run()}
     return dataclasses.make_dataclass("Train", [("job", short[plain[jobs]])], frozen=True, namespace=namespace)

@@ -1,7 +1,8 @@
-"""The verbs by name, and how the one that was asked for is found and run."""
+"""The verbs by name; parsing and running them."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import operator
 import sys
@@ -25,7 +26,7 @@ from gatedrnn.cli.streams import printable
 from gatedrnn.cli.sweep import Sweep
 from gatedrnn.cli.theory import Theory
 from gatedrnn.cli.timescales import TimeScales
-from gatedrnn.cli.train import train_verb
+from gatedrnn.cli.train import task_options, train_verb
 from gatedrnn.lab.tasks import TASKS
 
 
@@ -53,24 +54,35 @@ VERBS: dict[str, type[Verb]] = {
 
 def dispatch(arguments: Sequence[str]) -> int:
     """Parse the arguments, run the verb, and return the exit code."""
-    written = list(arguments)
     try:
-        verbs, tasks = VERBS, TASKS
-        if written[:1] == ["train"] and is_file("".join(written[1:2])):
-            own = load_task(Path(written[1]))
-            written[1], tasks = own.name, {**TASKS, own.name: own}
-            verbs = {**VERBS, "train": train_verb(tasks)}
-        # For each verb its own Annotated type, and the union of them: tyro's form of subcommands.
-        kinds = [Annotated[kind, tyro.conf.subcommand(name)] for name, kind in verbs.items()]
-        union: Any = functools.reduce(operator.or_, kinds)
-        following = {
-            "train": Commands("task", dict.fromkeys(tasks)),
-            "data": Commands("command", dict.fromkeys(BELOW_DATA)),
-        }
-        commands = Commands("command", {name: following.get(name) for name in verbs})
-        parse(union, written, commands).run()
+        parsed(arguments).run()
     except Failure as failure:
         lines = str(failure).split("\n") if failure.several_lines else [str(failure)]
         print(f"gatedrnn: {chr(10).join(map(printable, lines))}", file=sys.stderr)
         return failure.code
     return 0
+
+
+def parsed(arguments: Sequence[str]) -> Verb:
+    """The verb with its options. Raises Failure for wrong arguments; help is printed and ends the program."""
+    written = list(arguments)
+    verbs, tasks = VERBS, TASKS
+    if written[:1] == ["train"] and is_file("".join(written[1:2])):
+        own = load_task(Path(written[1]))
+        written[1], tasks = own.name, {**TASKS, own.name: own}
+        verbs = {**VERBS, "train": train_verb(tasks)}
+    # For each verb its own Annotated type, and the union of them: tyro's form of subcommands.
+    kinds = [Annotated[kind, tyro.conf.subcommand(name)] for name, kind in verbs.items()]
+    union: Any = functools.reduce(operator.or_, kinds)
+    below = {
+        "train": Commands("task", {name: _options(*task_options(task)) for name, task in tasks.items()}),
+        "data": Commands("command", {name: _options(kind) for name, kind in BELOW_DATA.items()}),
+    }
+    commands = Commands("command", {name: below.get(name, _options(kind)) for name, kind in verbs.items()})
+    verb: Verb = parse(union, written, commands)
+    return verb
+
+
+def _options(*kinds: Any) -> list[str]:
+    """The options of these dataclasses as they are written: --hidden-size."""
+    return [f"--{field.name.replace('_', '-')}" for kind in kinds for field in dataclasses.fields(kind)]

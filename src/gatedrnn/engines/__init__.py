@@ -27,10 +27,10 @@ def check_name(name: str | Engine) -> None:
 
 
 def resolve(name: str | Engine, scan: Scan) -> Engine:
-    """The first engine that serves the scan, or the one asked for; RuntimeError if that one cannot.
+    """The first engine that can run the scan, or the requested one; RuntimeError if that one cannot.
 
-    An engine that is not there is passed over with a warning, one that a wrong setting keeps away is an error. So is a
-    gate whose methods are wrong, on every engine alike.
+    An engine that is not available is skipped with a warning. A wrong setting of an
+    engine, or a gate with wrong methods, is an error.
     """
     if isinstance(name, Engine):
         return name
@@ -59,12 +59,12 @@ def resolve(name: str | Engine, scan: Scan) -> Engine:
 
 
 def recall(name: str | Engine, kind: tuple[Any, ...]) -> Repeat | None:
-    """What ran a call of this kind before, if the engine has a short way for such calls."""
+    """What ran an earlier call of this kind, if the engine has a short path for such calls."""
     return repeats.recall(_preferred(name), kind)
 
 
 def remember(name: str | Engine, kind: tuple[Any, ...], scan: Scan) -> None:
-    """The scan was served; the next call of its kind may take the short way."""
+    """The scan was run; the next call of its kind can take the short path."""
     engine = _preferred(name)
     if engine.refuses(scan) is None and (repeat := engine.repeat(scan)) is not None:
         repeats.remember(engine, kind, repeat)
@@ -102,13 +102,13 @@ def _warn_once(name: str, reason: str) -> None:
 
 
 def explain(name: str | Engine, scan: Scan) -> str:
-    """Which engine will run and why; then, a line each, why the others will not."""
+    """Which engine will run and why; then, one line each, why not the others."""
     chosen = resolve(name, scan)
-    why = "asked for" if name != "auto" else "the first that can serve"
+    why = "requested" if name != "auto" else "the first that can run this"
     lines = [f"{chosen.name}: {chosen.describe(scan)} ({why})"]
     for engine in ENGINES.values():
         if engine is not chosen:
-            reason = engine.refuses(scan) or (f"engine={name!r} was asked for" if name != "auto" else "not needed")
+            reason = engine.refuses(scan) or (f"engine={name!r} was requested" if name != "auto" else "not needed")
             lines.append(f"not {engine.name}: {reason}")
     return "\n".join(lines)
 

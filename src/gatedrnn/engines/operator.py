@@ -155,7 +155,7 @@ class Operator:
         if not ctx.options.keep:
             raise RuntimeError(
                 "the scan was called with keep=False, so it has no gradient; call it with keep=True, "
-                "and export a program that is to be trained where gradients are enabled"
+                "and export a program for training with gradients enabled"
             )
         (input,), state, weights, lengths, batch_sizes, others = _restored(ctx)
         options, wanted = ctx.options, ctx.needs_input_grad

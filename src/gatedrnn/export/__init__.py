@@ -1,4 +1,4 @@
-"""Trained models out of Python: what other programs can load and run."""
+"""Export of trained models to other programs."""
 
 from __future__ import annotations
 

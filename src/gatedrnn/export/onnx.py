@@ -43,14 +43,14 @@ def onnx(
 ) -> None:
     """Write a model that contains layers of this library to an ONNX file, which onnxruntime runs without Python.
 
-    Every layer becomes a loop with the cell's own equations, 1−f formed directly. LSTM and GRU with the sigmoid gate,
-    untied and without projection, become ONNX's own operators, which are faster and lose what lies close to 0 and 1:
-    1−f below 1e-6, input gates below e^−16. The model is exported as it is in eval mode. Needs the extra ``[export]``.
+    Every layer becomes a loop with the equations of its cell, with 1−f computed directly. LSTM and GRU with the sigmoid
+    gate, untied and without projection, become ONNX's own operators, which are faster and lose values close to 0 and 1:
+    1−f below 1e-6, input gates below e^−16. The model is exported in eval mode. Needs the extra ``[export]``.
 
     Args:
         model: any module; its parameters on the CPU, those of our layers in float32 or float64.
         example: what the model is called with: a tensor, a tuple of arguments, or a dict of keyword arguments.
-        path: the file, which appears whole or not at all.
+        path: the file; written atomically.
         exact: write the loop for LSTM and GRU with the sigmoid gate as well.
         step: export one step of time, with the state as an argument and a result of the model: for streams. The
             example has one step. Its sizes of 1 stay 1, so that a batch of one is written as such.

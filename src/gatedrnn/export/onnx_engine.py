@@ -104,14 +104,16 @@ def _loop(
 
 def is_native(cell: Cell, gate: Gate, dtype: torch.dtype) -> bool:
     """Whether ONNX's LSTM or GRU is this layer. onnxruntime runs them in float32 only."""
-    known = (isinstance(cell, cells.LSTM) and not (cell.tied or cell.proj_size)) or isinstance(cell, cells.GRU)
+    known = (isinstance(cell, cells.LSTMEquations) and not (cell.tied or cell.proj_size)) or isinstance(
+        cell, cells.GRUEquations
+    )
     return known and gate == Sigmoid() and dtype == torch.float32
 
 
 def _native(scan: Scan) -> ScanResult:
     cell, x, w = scan.cell, scan.input, scan.weights
     assert isinstance(cell, FusedCell)
-    (steps, batch, _), hidden_size, lstm = x.shape, scan.state[0].shape[-1], isinstance(cell, cells.LSTM)
+    (steps, batch, _), hidden_size, lstm = x.shape, scan.state[0].shape[-1], isinstance(cell, cells.LSTMEquations)
     order = [cell.row_blocks().index(block) for block in (_LSTM_ROWS if lstm else _GRU_ROWS)]
 
     def rows(name: str) -> Tensor:

@@ -22,17 +22,17 @@ def program(
     dynamic_shapes: Any = None,
     plain: bool = False,
 ) -> ExportedProgram:
-    """A model as a program for inference: ``torch.export.export`` with every size left open, in one of two forms.
+    """Export a model for inference: ``torch.export.export`` with dynamic sizes, in one of two forms.
 
     Args:
-        model: Any module; call its ``eval()`` before, unless dropout is wanted in the program.
-        args: An example of its arguments. Sizes that the model does not fix, the batch and the number of steps first
-            of all, may be others in later calls, but for those that are 1 here.
+        model: Any module; call its ``eval()`` first, unless the program should apply dropout.
+        args: An example of its arguments. Sizes that the model does not fix, such as the batch and the number of steps,
+            are dynamic, except sizes of 1.
         kwargs: An example of its keyword arguments.
-        dynamic_shapes: As in ``torch.export.export``, to say which sizes may be others.
-        plain: If ``False``, the layers stand in the program as gatedrnn's operator, wherever a native kernel exists:
-            fast, and ``import gatedrnn`` has to come before ``torch.export.load``. If ``True``, they are plain
-            operations: the program runs wherever torch does.
+        dynamic_shapes: As in ``torch.export.export``, to choose the dynamic sizes.
+        plain: If ``False``, the layers become gatedrnn's operator wherever a native kernel exists: fast, but needs
+            ``import gatedrnn`` before ``torch.export.load``. If ``True``, they become plain operations: the program
+            needs only torch.
 
     A module that cannot be exported is named in the error.
 

@@ -14,12 +14,12 @@ PreActivation = Tensor | float
 
 
 class Gate(ABC):
-    """A gate function φ: R → (0, 1), increasing, with everything a recurrent layer needs of it.
+    """A gate function φ: R → (0, 1), increasing, with the methods that a recurrent layer needs.
 
     All methods take as many pre-activations as :attr:`preactivations` says, of any shape and floating dtype, ±inf
     included; 16-bit input is computed in float32 and rounded once. Gates are immutable and compare by value.
 
-    A gate of the form σ(α(z)) derives from :class:`SigmoidOf` and writes only α and α′. Any other writes the
+    A gate of the form σ(α(z)) derives from :class:`SigmoidOf` and defines only α and α′. Any other gate defines the
     underscored methods below, for float32 and float64 tensors of one shape.
     """
 
@@ -58,7 +58,7 @@ class Gate(ABC):
         return stable.gated(self, False, wide).to(dtype)
 
     def complement(self, *z: PreActivation) -> Tensor:
-        """1−φ(z), computed directly: right to its last digits also where φ(z) rounds to 1."""
+        """1−φ(z), computed directly: accurate also where φ(z) rounds to 1."""
         wide, dtype = self._arguments(z)
         return stable.gated(self, True, wide).to(dtype)
 
@@ -136,7 +136,7 @@ class Gate(ABC):
 
 
 class SigmoidOf(Gate):
-    """φ(z) = σ(α(z)) with α odd, increasing and α′(0) = 1. A gate of one's own writes α and α′:
+    """φ(z) = σ(α(z)) with α odd, increasing and α′(0) = 1. A custom gate defines α and α′:
 
     >>> from dataclasses import dataclass
     >>> import torch
@@ -152,7 +152,7 @@ class SigmoidOf(Gate):
     >>> Cubic().inverse(torch.tensor(0.731058578630005, dtype=torch.float64))
     tensor(0.8177, dtype=torch.float64)
 
-    Its inverse is solved numerically unless :meth:`alpha_inverse` is written too.
+    Its inverse is solved numerically unless :meth:`alpha_inverse` is defined too.
     """
 
     saturation: ClassVar[str] = "not stated"

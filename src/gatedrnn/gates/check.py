@@ -1,4 +1,4 @@
-"""check_gate: does a gate of one's own have the properties that the theory and the layers rely on?"""
+"""check_gate: check that a custom gate has the properties that the theory and the layers rely on."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def check_gate(gate: Gate) -> None:
         _refuse(gate, "the derivative does not agree with the function", points, ~agrees)
 
     root = _first(gate.inverse_complement(torch.sigmoid(-s)))
-    _refuse(gate, "the inverse does not lead back", z, ~((root - z).abs() <= 1e-6 * z))
+    _refuse(gate, "the inverse does not invert the function", z, ~((root - z).abs() <= 1e-6 * z))
     for dtype in (torch.float64, torch.float32):
         far = torch.tensor([torch.inf, torch.finfo(dtype).max, torch.finfo(dtype).max ** 0.5], dtype=dtype)
         far = torch.cat([far, -far])

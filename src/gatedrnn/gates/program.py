@@ -84,7 +84,7 @@ class Program:
         *lines, last = text.split(";")
         mark, *results = last.split(",")
         if mark != "=" or len(results) != 2 or len(lines) > MOST_INSTRUCTIONS:
-            raise ValueError(f"{text!r} is no gate program")
+            raise ValueError(f"{text!r} is not a gate program")
         instructions = []
         for known, line in enumerate(lines, 1):
             name, *operands = line.split(",")

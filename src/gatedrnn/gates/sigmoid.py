@@ -1,4 +1,4 @@
-"""The gate everybody uses."""
+"""The logistic sigmoid, the usual gate."""
 
 from __future__ import annotations
 

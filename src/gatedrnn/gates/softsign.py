@@ -1,4 +1,4 @@
-"""The normalised softsign gate: the slow one, for comparison."""
+"""The normalised softsign gate: slow saturation, for comparison."""
 
 from __future__ import annotations
 

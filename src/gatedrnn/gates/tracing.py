@@ -1,7 +1,5 @@
-"""From a gate's methods to its program: α and α′ are run once on a small tensor, and what torch is asked for is written
-down.
-
-The same run checks the methods, so that a wrong one is an error that names it, whatever engine is used.
+"""Tracing of a gate's methods into its program: α and α′ are run once on a small tensor, and the torch operations are
+recorded. The same run checks the methods, so that a wrong one raises an error that names it, on every engine.
 """
 
 from __future__ import annotations
@@ -31,8 +29,8 @@ _known: OrderedDict[Any, Program | str] = OrderedDict()
 def program_of(gate: Gate, dtype: torch.dtype) -> Program | str:
     """The program of a gate for tensors of a dtype, or why there is none.
 
-    RuntimeError, naming gate and method, where a method raises, gives a tensor of another shape, dtype or device, or
-    two answers for one input.
+    RuntimeError, naming gate and method, if a method raises, returns a tensor of a different shape, dtype or device, or
+    different results for the same input.
     """
     if not isinstance(gate, SigmoidOf):
         return "it is not of the form σ(α(z))"
@@ -106,13 +104,13 @@ def _traced(gate: SigmoidOf, dtype: torch.dtype) -> Program | str:
         return str(reason)
     expected = [_checked(gate, method, grid) for method in _METHODS]
     if name := _overridden(type(gate)) or next((name for name in vars(gate) if name in _overridable()), None):
-        return f"it defines {name} itself"
+        return f"it overrides {name}"
     program = recorder.program(results)
     if len(program.instructions) > MOST_INSTRUCTIONS:
         return f"it takes {len(program.instructions)} instructions, more than {MOST_INSTRUCTIONS}"
     for method, right, found in zip(_METHODS, expected, program.run(grid), strict=True):
         if not _agree(found, right):
-            return f"its program does not give what {method} does"
+            return f"its program does not reproduce {method}"
     return program
 
 
@@ -144,7 +142,9 @@ def _agree(found: Tensor, right: Tensor) -> bool:
 def _checked(gate: SigmoidOf, method: str, z: Tensor) -> Tensor:
     first, second = (_called(gate, method, z) for _ in range(2))
     if not torch.allclose(first, second, rtol=0, atol=0, equal_nan=True):
-        raise RuntimeError(f"{gate!r}: {method} gives two answers for one input; it must be a function of z alone")
+        raise RuntimeError(
+            f"{gate!r}: {method} gives different results for the same input; it must be a function of z alone"
+        )
     return first
 
 
@@ -211,7 +211,7 @@ class _Recorder(TorchDispatchMode):
 
     def _refused(self, func: Any) -> _NotTracedError:
         if func.overloadpacket.__name__ == "_local_scalar_dense":
-            return _NotTracedError(f"{self.method} looks at values, by an if, float() or .item()")
+            return _NotTracedError(f"{self.method} depends on values (an if, float() or .item())")
         return _NotTracedError(f"{self.method} uses {func}, which is not an instruction of gate programs")
 
     def _given(self, func: Any, args: Any, kwargs: Any) -> list[Operand]:

@@ -1,4 +1,4 @@
-"""Initialisers of the forget bias, and so of the time scales a layer starts with."""
+"""Initialisers of the forget bias, and so of the initial time scales of a layer."""
 
 from __future__ import annotations
 

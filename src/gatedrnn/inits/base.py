@@ -1,4 +1,4 @@
-"""What an initialiser is: starting time scales, written through φ⁻¹ so that they hold for every gate."""
+"""The base of initialisers: initial time scales, computed through φ⁻¹ so that they work for every gate."""
 
 from __future__ import annotations
 

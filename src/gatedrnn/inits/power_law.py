@@ -44,7 +44,9 @@ class PowerLaw(ForgetInit):
     def _biases(self, gate: Gate, hidden_size: int, generator: torch.Generator | None) -> tuple[Tensor, ...]:
         rate = 1.0 / self.time_scales(hidden_size)
         if not bool(((rate > 0) & (torch.exp(-rate) > 0)).all()):
-            raise ValueError(f"{self!r} gives hidden_size {hidden_size} time scales that no gate value in float64 has")
+            raise ValueError(
+                f"{self!r} with hidden_size {hidden_size} gives time scales that no float64 gate value has"
+            )
         # From f where it is the smaller, from 1−f where that is: the other rounds to 1.
         short = rate > math.log(2.0)
         values = self._inverse(gate, torch.where(short, torch.exp(-rate), 0.5))

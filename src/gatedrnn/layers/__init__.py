@@ -1,4 +1,4 @@
-"""What users build with: recurrent layers, their single steps, and tools around them."""
+"""Recurrent layers, their single-step modules, and tools for them."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ class RecurrentLayer(RecurrentModule):
         """Does nothing: the weights need no flattening. Here because programs written for torch.nn call it."""
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew, under the same seed those of torch.nn."""
+        """Draw new values for all parameters; the same as torch.nn's for the same seed."""
         layers = self.weights_by_layer()
         reset(self.cell, self.forget_gate, self.forget_init, list(layers.values()), self.hidden_size)
         write_back(
@@ -224,7 +224,7 @@ class RecurrentLayer(RecurrentModule):
                 f"{self._name}: a PackedSequence cannot be compiled or exported; pass the padded tensor and lengths="
             )
         if lengths is not None:
-            raise ValueError(f"{self._name}: a PackedSequence knows its lengths, do not pass lengths as well")
+            raise ValueError(f"{self._name}: a PackedSequence has its own lengths; do not pass lengths")
         data, batch_sizes, order, original = packed
         check_packed(self._name, data, batch_sizes, order, original)
         state = state_tuple(self._name, self.cell, hx)

@@ -65,7 +65,7 @@ def check_dense(layer: str, name: str, tensor: Tensor) -> None:
 def check_untraced(layer: str, input: object) -> None:
     if isinstance(input, torch.fx.Proxy):
         raise TypeError(
-            f"{layer}: torch.fx.symbolic_trace cannot look inside; give it a Tracer whose is_leaf_module is true for "
+            f"{layer}: torch.fx.symbolic_trace cannot trace it; use a Tracer whose is_leaf_module is true for "
             "gatedrnn's layers, or use torch.export.export"
         )
 

@@ -1,4 +1,4 @@
-"""A long sequence in pieces: truncated backpropagation through time in a loop of one's own."""
+"""A long sequence in chunks: truncated backpropagation through time in a custom training loop."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def chunks(
     state: StateArgument = None,
     lengths: Tensor | Sequence[int] | None = None,
 ) -> Iterator[_Chunk]:
-    """Output and state of each ``size`` steps of the input, one chunk after the other; the last may be shorter.
+    """Yield output and state for each chunk of ``size`` steps of the input; the last chunk may be shorter.
 
-    Each chunk begins with the state in which the one before ended, detached: values are those of the whole sequence,
+    Each chunk starts with the detached final state of the previous one: values are those of the whole sequence,
     gradients stay within a chunk, and so does memory if ``backward`` is called in the loop.
 
     Args:
-        layer: A layer of this library, of one direction.
+        layer: A unidirectional layer of this library.
         input: As the layer takes it: (T, B, I), (B, T, I) with ``batch_first``, or (T, I) unbatched.
         size: Number of steps in a chunk.
-        state: The state before the first step; a gradient that it asks for comes from the first chunk.
+        state: The state before the first step; its gradient, if required, comes from the first chunk.
         lengths: (B,): the number of steps of each row. Outputs past it are zero and the state stays that of the last
             step. Chunks after the end of the longest row are left out.
 
-    The state is in the layer's own form. Beside 16-bit input and under autocast it is float32, as the memory inside the
+    The state is in the layer's own form. With 16-bit input and under autocast it is float32, like the memory inside the
     loop, so that nothing is rounded between chunks. DropConnect draws a mask for each chunk.
 
     >>> layer = gatedrnn.GRU(2, 3)

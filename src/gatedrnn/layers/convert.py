@@ -1,4 +1,4 @@
-"""convert: give the recurrent layers of an existing model another forget gate."""
+"""convert: change the forget gate of the recurrent layers of an existing model."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ _HOOKS = (
 def convert(model: _Model, forget_gate: str | Gate, match: Literal["bias"] | None = None) -> _Model:
     """Give every recurrent layer inside a model the given forget gate; return the model.
 
-    torch.nn's LSTM, GRU, LSTMCell and GRUCell are swapped for ours; our own layers and cells keep their place and get
-    the gate. The parameters stay the same objects, so that an optimiser goes on working; a module used in two places
-    stays one module. If the model itself is such a layer, the new layer is returned. Buffers, submodules, parameters
-    and attributes that were added to a layer move with it. A layer of torch.nn that is a subclass, has hooks or
-    parametrisations, or an added name that means something else here, is refused by name, and then nothing is changed.
+    torch.nn's LSTM, GRU, LSTMCell and GRUCell are replaced by ours; layers and cells of this library are changed in
+    place. The parameters stay the same objects, so that an optimiser keeps working; a module used in two places stays
+    one module. If the model itself is such a layer, the new layer is returned. Buffers, submodules, parameters and
+    attributes that were added to a layer are kept. A layer of torch.nn that is a subclass, has hooks or
+    parametrisations, or an added name with a different meaning here, raises an error that names it, and nothing is
+    changed.
 
     Args:
         model: Any module.
@@ -69,7 +70,7 @@ def convert(model: _Model, forget_gate: str | Gate, match: Literal["bias"] | Non
         _refuse_own(name or "the model", layer, gate, match)
     if not found and not gated:
         warnings.warn(
-            f"{type(model).__name__} holds no recurrent layer with a gate: nothing was converted", stacklevel=2
+            f"{type(model).__name__} contains no recurrent layer with a gate: nothing was converted", stacklevel=2
         )
     for module, layer in replacements.items():
         _move(module, layer)
@@ -103,7 +104,7 @@ def _refuse(name: str, module: _Theirs, layer: _Ours, match: str | None) -> None
         if hasattr(layer, added):
             raise ValueError(
                 f"{name}: its attribute {added!r} means something else in gatedrnn.{type(layer).__name__}; "
-                "remove it, convert, and find another name for it"
+                "rename or remove it, then convert"
             )
     if match == "bias" and not module.bias:
         raise ValueError(f'{name}: was made with bias=False, so match="bias" has nothing to move')

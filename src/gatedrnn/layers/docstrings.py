@@ -10,21 +10,21 @@ _Class = TypeVar("_Class", bound=type)
 _ARGUMENTS = """Args:
         input_size: The number of features of the input x.
         hidden_size: The number of units H.
-        num_layers: Number of layers, each fed by the one below. Default: 1
+        num_layers: Number of stacked layers. Default: 1
         bias: If ``False``, the layer has no bias. Default: ``True``
         batch_first: If ``True``, input and output are (B, T, features) instead of (T, B, features). States are not
             affected. Default: ``False``
         dropout: Probability of dropout on the outputs of each layer except the last. Default: 0
         bidirectional: If ``True``, a second set of weights reads each layer's input backwards. Default: ``False``"""
 
-_KEYWORDS = """device, dtype: Where the parameters live and what they are made of.
+_KEYWORDS = """device, dtype: Device and dtype of the parameters.
         forget_gate: The gate function of the factor on the old state: a name in ``gatedrnn.gates.GATES`` or a gate
             object. Default: ``"sigmoid"``
-        forget_init: Where the forget gate starts: an object of ``gatedrnn.inits`` or a name that needs no argument.
-            ``None`` leaves the default biases. Default: ``None``
+        forget_init: Initialiser of the forget bias: an object of ``gatedrnn.inits`` or a name that needs no argument.
+            ``None`` keeps the default biases. Default: ``None``
         weight_dropout: DropConnect: probability with which entries of the recurrent weights are dropped, one mask
             per call and layer, in training only. Default: 0
-        engine: ``"auto"``, or the name of the engine that must run. See ``gatedrnn.explain``. Default: ``"auto"``
+        engine: ``"auto"``, or the name of an engine. See ``gatedrnn.explain``. Default: ``"auto"``
         recompute: If ``True``, stores the state every √T steps only and computes the rest again in the backward
             pass: less memory, same gradients. Default: ``False``"""
 
@@ -45,7 +45,7 @@ _STEP = """Args:
         input_size: The number of features of the input x.
         hidden_size: The number of units H.
         bias: If ``False``, the cell has no bias. Default: ``True``
-        device, dtype: Where the parameters live and what they are made of."""
+        device, dtype: Device and dtype of the parameters."""
 
 _STEP_KEYWORDS = """forget_gate, forget_init: As in the layer."""
 

@@ -1,4 +1,4 @@
-"""Which engine runs, and why."""
+"""explain: which engine runs, and why."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gatedrnn.layers.step import RecurrentStep
 
 
 def explain(layer: RecurrentLayer | RecurrentStep, input: Tensor | PackedSequence) -> str:
-    """Which engine will run the layer, or the single step, on this input and why; then, a line each, why the others
-    will not.
+    """Say which engine will run the layer or single step on this input and why; then, one line each, why not the
+    others.
 
     >>> layer = gatedrnn.LSTM(2, 3, engine="reference")
     >>> print(gatedrnn.explain(layer, torch.randn(5, 1, 2)).splitlines()[0])
-    reference: the loop over time in plain PyTorch (asked for)
+    reference: the loop over time in plain PyTorch (requested)
     """
     if isinstance(layer, RecurrentStep):
         if not isinstance(input, Tensor):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from gatedrnn import cells
 from gatedrnn.layers.docstrings import documented
-from gatedrnn.layers.gated import GatedLayer, GatedStep
+from gatedrnn.layers.gru_like import GRULikeLayer, GRULikeStep
 
 
 @documented("h_0, (L·D, B, H)")
-class FastGRNN(GatedLayer):
+class FastGRNN(GRULikeLayer):
     r"""FastGRNN (Kusupati et al., 2018) with any forget gate. The name is the published cell's; the fast gate is a gate
     function, which can be used in it.
 
@@ -38,12 +38,12 @@ class FastGRNN(GatedLayer):
     """
 
     @staticmethod
-    def _cell() -> cells.FastGRNN:
-        return cells.FastGRNN()
+    def _cell() -> cells.FastGRNNEquations:
+        return cells.FastGRNNEquations()
 
 
 @documented("")
-class FastGRNNCell(GatedStep):
+class FastGRNNCell(GRULikeStep):
     """One step of :class:`FastGRNN`; interface of ``torch.nn.GRUCell``.
 
     {step}
@@ -60,5 +60,5 @@ class FastGRNNCell(GatedStep):
     """
 
     @staticmethod
-    def _cell() -> cells.FastGRNN:
-        return cells.FastGRNN()
+    def _cell() -> cells.FastGRNNEquations:
+        return cells.FastGRNNEquations()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from gatedrnn import cells
 from gatedrnn.layers.docstrings import documented
-from gatedrnn.layers.gated import GatedLayer, GatedStep
+from gatedrnn.layers.gru_like import GRULikeLayer, GRULikeStep
 
 
 @documented("h_0, (L·D, B, H)")
-class GRU(GatedLayer):
+class GRU(GRULikeLayer):
     r"""Gated recurrent unit with any forget gate; with the sigmoid it is ``torch.nn.GRU``.
 
     .. math::
@@ -38,12 +38,12 @@ class GRU(GatedLayer):
     """
 
     @staticmethod
-    def _cell() -> cells.GRU:
-        return cells.GRU()
+    def _cell() -> cells.GRUEquations:
+        return cells.GRUEquations()
 
 
 @documented("")
-class GRUCell(GatedStep):
+class GRUCell(GRULikeStep):
     """One step of :class:`GRU`; interface of ``torch.nn.GRUCell``.
 
     {step}
@@ -60,5 +60,5 @@ class GRUCell(GatedStep):
     """
 
     @staticmethod
-    def _cell() -> cells.GRU:
-        return cells.GRU()
+    def _cell() -> cells.GRUEquations:
+        return cells.GRUEquations()

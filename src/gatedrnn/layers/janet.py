@@ -67,7 +67,7 @@ class JANET(RecurrentLayer):
     ) -> None:
         check_no_projection("JANET", proj_size)
         super().__init__(
-            cells.JANET(beta=beta),
+            cells.JANETEquations(beta=beta),
             input_size,
             hidden_size,
             num_layers=num_layers,
@@ -118,7 +118,7 @@ class JANETCell(RecurrentStep):
         forget_init: str | ForgetInit | None = None,
         beta: float = 1.0,
     ) -> None:
-        cell = cells.JANET(beta=beta)
+        cell = cells.JANETEquations(beta=beta)
         super().__init__(cell, input_size, hidden_size, bias, device, dtype, forget_gate, forget_init)
         self.beta = beta
 

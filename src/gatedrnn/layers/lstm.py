@@ -74,7 +74,7 @@ class LSTM(RecurrentLayer):
         if isinstance(hidden_size, int) and 0 < hidden_size <= proj_size:
             raise ValueError("proj_size has to be smaller than hidden_size")
         super().__init__(
-            cells.LSTM(tied=tied, proj_size=proj_size),
+            cells.LSTMEquations(tied=tied, proj_size=proj_size),
             input_size,
             hidden_size,
             num_layers=num_layers,
@@ -126,7 +126,7 @@ class LSTMCell(RecurrentStep):
         tied: bool = False,
         forget_init: str | ForgetInit | None = None,
     ) -> None:
-        cell = cells.LSTM(tied=tied)
+        cell = cells.LSTMEquations(tied=tied)
         super().__init__(cell, input_size, hidden_size, bias, device, dtype, forget_gate, forget_init)
         self.tied = tied
 

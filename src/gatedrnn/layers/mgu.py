@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from gatedrnn import cells
 from gatedrnn.layers.docstrings import documented
-from gatedrnn.layers.gated import GatedLayer, GatedStep
+from gatedrnn.layers.gru_like import GRULikeLayer, GRULikeStep
 
 
 @documented("h_0, (L·D, B, H)")
-class MGU(GatedLayer):
+class MGU(GRULikeLayer):
     r"""Minimal gated unit (Zhou et al., 2016) with any forget gate, its published gate written as 1−f.
 
     .. math::
@@ -37,12 +37,12 @@ class MGU(GatedLayer):
     """
 
     @staticmethod
-    def _cell() -> cells.MGU:
-        return cells.MGU()
+    def _cell() -> cells.MGUEquations:
+        return cells.MGUEquations()
 
 
 @documented("")
-class MGUCell(GatedStep):
+class MGUCell(GRULikeStep):
     """One step of :class:`MGU`; interface of ``torch.nn.GRUCell``.
 
     {step}
@@ -59,5 +59,5 @@ class MGUCell(GatedStep):
     """
 
     @staticmethod
-    def _cell() -> cells.MGU:
-        return cells.MGU()
+    def _cell() -> cells.MGUEquations:
+        return cells.MGUEquations()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from gatedrnn import cells
 from gatedrnn.layers.docstrings import documented
-from gatedrnn.layers.gated import GatedLayer, GatedStep
+from gatedrnn.layers.gru_like import GRULikeLayer, GRULikeStep
 
 
 @documented("h_0, (L·D, B, H)")
-class MinimalRNN(GatedLayer):
+class MinimalRNN(GRULikeLayer):
     r"""MinimalRNN (Chen, 2017) with any forget gate.
 
     .. math::
@@ -36,12 +36,12 @@ class MinimalRNN(GatedLayer):
     """
 
     @staticmethod
-    def _cell() -> cells.MinimalRNN:
-        return cells.MinimalRNN()
+    def _cell() -> cells.MinimalRNNEquations:
+        return cells.MinimalRNNEquations()
 
 
 @documented("")
-class MinimalRNNCell(GatedStep):
+class MinimalRNNCell(GRULikeStep):
     """One step of :class:`MinimalRNN`; interface of ``torch.nn.GRUCell``.
 
     {step}
@@ -58,5 +58,5 @@ class MinimalRNNCell(GatedStep):
     """
 
     @staticmethod
-    def _cell() -> cells.MinimalRNN:
-        return cells.MinimalRNN()
+    def _cell() -> cells.MinimalRNNEquations:
+        return cells.MinimalRNNEquations()

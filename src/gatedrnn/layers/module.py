@@ -20,8 +20,8 @@ _TOLD = ("forget_gate", "tied", "beta", "relu")
 class RecurrentModule(nn.Module):
     """Base of the layers and of the single-step modules.
 
-    Its entry in the metadata of a state_dict says what the weights were trained with. Loading them into a module with
-    another gate warns; weights without that entry, those of torch.nn say, load as ever.
+    Its entry in the metadata of a state_dict says what the weights were trained with. Loading them into a module with a
+    different gate warns; weights without that entry, such as torch.nn's, load without a check.
     """
 
     _forget_gate: Gate | None = None
@@ -29,7 +29,7 @@ class RecurrentModule(nn.Module):
 
     @property
     def forget_gate(self) -> Gate:
-        """The forget gate. One with the same parameters may be assigned, by its name too."""
+        """The forget gate. A gate with the same parameters, or its name, can be assigned."""
         assert self._forget_gate is not None
         return self._forget_gate
 
@@ -38,14 +38,14 @@ class RecurrentModule(nn.Module):
         new, old = gates.resolve(gate), self._forget_gate
         if old is not None and new.preactivations != old.preactivations:
             raise ValueError(
-                f"{type(self).__name__}: the gate {new!r} has other parameters than {old!r}; "
-                "gatedrnn.convert makes a layer with another gate"
+                f"{type(self).__name__}: the gate {new!r} has different parameters than {old!r}; "
+                "use gatedrnn.convert to change the gate"
             )
         self._forget_gate = new
 
     @property
     def engine(self) -> str | Engine:
-        """What runs the loop over time: "auto", the name of an engine, or an engine."""
+        """The engine for the loop over time: "auto", the name of an engine, or an engine."""
         return self._engine
 
     @engine.setter
@@ -86,18 +86,19 @@ class RecurrentModule(nn.Module):
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "qconfig":  # set by torch.ao.quantization, which then leaves alone what it does not know
             warnings.warn(
-                f"{type(self).__name__}: torch.ao.quantization leaves it as it is; .bfloat16() halves its weights",
+                f"{type(self).__name__}: not quantized by torch.ao.quantization; "
+                ".bfloat16() halves the size of its weights",
                 stacklevel=2,
             )
         super().__setattr__(name, value)
 
     def _weight(self, name: str) -> Tensor:
-        """A parameter, or what stands in its place: looked up anew, since parametrisations count."""
+        """A parameter or its replacement, looked up at each call because of parametrisations."""
         own = self._parameters.get(name)  # as getattr does in the end, sooner
         return getattr(self, name) if own is None else own
 
     def _told(self) -> dict[str, str]:
-        """What a state_dict says about this module."""
+        """The entry of this module in a state_dict."""
         return {name: repr(getattr(self, name)) for name in _TOLD if hasattr(self, name)}
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:

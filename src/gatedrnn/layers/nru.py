@@ -72,7 +72,7 @@ class NRU(RecurrentLayer):
     ) -> None:
         check_no_projection("NRU", proj_size)
         super().__init__(
-            cells.NRU(memory_size=memory_size, heads=heads, relu=relu),
+            cells.NRUEquations(memory_size=memory_size, heads=heads, relu=relu),
             input_size,
             hidden_size,
             num_layers=num_layers,
@@ -125,7 +125,7 @@ class NRUCell(RecurrentStep):
         heads: int = 4,
         relu: bool = True,
     ) -> None:
-        cell = cells.NRU(memory_size=memory_size, heads=heads, relu=relu)
+        cell = cells.NRUEquations(memory_size=memory_size, heads=heads, relu=relu)
         super().__init__(cell, input_size, hidden_size, bias, device, dtype, forget_gate="sigmoid", forget_init=None)
         self.memory_size = memory_size
         self.heads = heads

@@ -42,9 +42,9 @@ STEPS: dict[str, type[RecurrentStep]] = {
 
 
 def safe_globals() -> list[type]:
-    """The classes of this library that a whole saved layer is made of, for torch.load with ``weights_only=True``.
+    """The classes of this library in a whole saved layer, for torch.load with ``weights_only=True``.
 
-    Classes of one's own, a gate say, and those of torch.nn are added by hand.
+    Add your own classes, such as a custom gate, and those of torch.nn.
 
     >>> layer = gatedrnn.LSTM(2, 3, forget_gate="fast")
     >>> import io

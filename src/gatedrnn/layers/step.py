@@ -68,7 +68,7 @@ class RecurrentStep(RecurrentModule):
         return type(self).__name__
 
     def weights_by_layer(self) -> dict[str, Weights]:
-        """The weights under the cell's names, looked up anew: parametrisations count."""
+        """The weights under the cell's names, looked up at each call because of parametrisations."""
         return {"l0": self._weights()}
 
     def _weights(self) -> Weights:
@@ -76,7 +76,7 @@ class RecurrentStep(RecurrentModule):
         return {name: getattr(self, name) if (found := own.get(name)) is None else found for name in self._shapes}
 
     def reset_parameters(self) -> None:
-        """Draw all parameters anew."""
+        """Draw new values for all parameters."""
         weights = self._weights()
         reset(self.cell, self.forget_gate, self.forget_init, [weights], self.hidden_size)
         write_back(self, weights)

@@ -1,4 +1,4 @@
-"""The time scales of a layer: those that its forget biases stand for, and those measured on data."""
+"""The time scales of a layer: from its forget biases, and measured on data."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ def time_scales(
 ) -> Any:
     """The time scale −1/log f of every unit: the steps in which its memory falls to 1/e.
 
-    Without input, that of the forget bias, f = φ(b): what the unit does when input and state contribute nothing.
-    ``{"l0": tensor(H), "l0_reverse": …}``, from the sum of both biases (and the auxiliary ones). It misses all that a
-    trained layer has put into its weights: units of 3 steps by their bias may keep some steps of data for hundreds.
+    Without input, the time scale of the forget bias, f = φ(b), while input and state contribute nothing.
+    ``{"l0": tensor(H), "l0_reverse": …}``, from the sum of both biases (and the auxiliary ones). It ignores the weights
+    of a trained layer: units of 3 steps by their bias may keep some data for hundreds of steps.
 
     With input, measured from the gate's values on it: ``{"l0": MeasuredTimeScales(mean, quantiles), …}``. mean (H,) is
     −1/mean log f over the steps, quantiles (5, H) are those of −1/log f at 5, 25, 50, 75 and 95 %. Both are exact for f
     near 1. Steps past the lengths do not count. The layer runs as in eval mode.
 
-    All is detached, in float32 at least. Takes the layers of this library and torch.nn.LSTM and GRU.
+    All results are detached and at least float32. Takes the layers of this library and torch.nn.LSTM and GRU.
 
     >>> init = gatedrnn.inits.Constant(0.99)
     >>> layer = gatedrnn.LSTM(2, 3, dtype=torch.float64, forget_gate="fast", forget_init=init)
@@ -79,7 +79,7 @@ def time_scales(
     if input is not None:
         return _measured(layer, input, hx, lengths)
     if hx is not None or lengths is not None:
-        raise ValueError(f"{name}: hx and lengths belong to an input; pass that too, to measure time scales on it")
+        raise ValueError(f"{name}: hx and lengths need an input; pass it as well")
     if not layer.bias:
         raise ValueError(f"{name} was made with bias=False: its time scales come from the input alone; pass one")
     return {key: _of_biases(cell, gate, weights) for key, weights in layers.items()}
@@ -89,7 +89,7 @@ def _measured(
     layer: nn.Module, input: Tensor | PackedSequence, hx: StateArgument, lengths: Tensor | Sequence[int] | None
 ) -> dict[str, MeasuredTimeScales]:
     if isinstance(layer, RecurrentStep):
-        raise TypeError(f"{type(layer).__name__} is one step; time scales are measured with a layer, on a sequence")
+        raise TypeError(f"{type(layer).__name__} is a single step; use a layer to measure time scales on a sequence")
     if not isinstance(layer, RecurrentLayer):
         layer = convert(copy.deepcopy(layer), "sigmoid")
         assert isinstance(layer, RecurrentLayer)
@@ -151,7 +151,7 @@ def _parts(layer: nn.Module) -> tuple[Cell, Gate, dict[str, Weights]]:
         raise TypeError(
             f"time_scales takes a recurrent layer of gatedrnn, torch.nn.LSTM or GRU, got {type(layer).__name__}"
         )
-    cell = cells.LSTM() if isinstance(layer, nn.LSTM) else cells.GRU()
+    cell = cells.LSTMEquations() if isinstance(layer, nn.LSTM) else cells.GRUEquations()
     layers: dict[str, Weights] = {}
     for names in layer._all_weights:
         key = names[0].removeprefix("weight_ih_")

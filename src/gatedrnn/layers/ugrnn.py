@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from gatedrnn import cells
 from gatedrnn.layers.docstrings import documented
-from gatedrnn.layers.gated import GatedLayer, GatedStep
+from gatedrnn.layers.gru_like import GRULikeLayer, GRULikeStep
 
 
 @documented("h_0, (L·D, B, H)")
-class UGRNN(GatedLayer):
+class UGRNN(GRULikeLayer):
     r"""Update gate RNN (Collins, Sohl-Dickstein and Sussillo, 2017) with any forget gate.
 
     .. math::
@@ -37,12 +37,12 @@ class UGRNN(GatedLayer):
     """
 
     @staticmethod
-    def _cell() -> cells.UGRNN:
-        return cells.UGRNN()
+    def _cell() -> cells.UGRNNEquations:
+        return cells.UGRNNEquations()
 
 
 @documented("")
-class UGRNNCell(GatedStep):
+class UGRNNCell(GRULikeStep):
     """One step of :class:`UGRNN`; interface of ``torch.nn.GRUCell``.
 
     {step}
@@ -59,5 +59,5 @@ class UGRNNCell(GatedStep):
     """
 
     @staticmethod
-    def _cell() -> cells.UGRNN:
-        return cells.UGRNN()
+    def _cell() -> cells.UGRNNEquations:
+        return cells.UGRNNEquations()

@@ -63,7 +63,7 @@ def flow_of_output(problem: ToyProblem, tau: ArrayLike) -> Flow:
     The variable is u = log(1−f), so that du/dτ = g_φ² ∂L/∂f / (1−f) and nothing is subtracted from 1.
     """
     if problem.gate.preactivations != 1:
-        raise ValueError(f"{problem.gate!r} has an auxiliary variable: its flow is no function of the output alone")
+        raise ValueError(f"{problem.gate!r} has an auxiliary variable: its flow is not a function of the output alone")
     gate = OneVariable(problem.gate)
     u0 = problem.log_complement(problem.start()).reshape(1).numpy()
     side = float(torch.sign(problem.excess(problem.start())))

@@ -33,10 +33,10 @@ def run(
 ) -> dict[str, Any]:
     """Regenerate the paper's theory and write it into the folder ``out``; return the numbers.
 
-    ``gates`` takes names and gate objects, a user's own included (default: all gates of the library).
+    ``gates`` takes names and gate objects, including custom gates (default: all built-in gates).
     Written: ``theory.json`` (every number drawn), ``tab_gates_comparison.md``, and ``fig_saturation``, ``fig_demo``,
     ``fig_gates_gradient``, ``fig_demo_other``, each as PNG and SVG. Nothing is written before all is computed.
-    What is returned is what theory.json holds.
+    The returned value is the content of theory.json.
 
     Raises ValueError for a name that is not known or a gate given twice, OSError if ``out`` cannot be written to.
     """
@@ -81,7 +81,7 @@ def check_arguments(gates: Sequence[str | Gate] | None, out: str | os.PathLike[s
 
 def _resolve(gates: Sequence[str | Gate] | None) -> list[Gate]:
     if isinstance(gates, str):
-        raise TypeError(f"gates is a list of names and gate objects, got the text {gates!r}")
+        raise TypeError(f"gates must be a list of names and gate objects, got the string {gates!r}")
     chosen = [registry.resolve(gate) for gate in (registry.GATES if gates is None else gates)]
     if not chosen:
         raise ValueError(f"no gates given; known gates: {', '.join(registry.GATES)}")

@@ -16,15 +16,15 @@ from gatedrnn.engines.reference import ReferenceEngine
 
 ENGINE, REFERENCE = CPUEngine(), ReferenceEngine()
 CELLS = [
-    cells.LSTM(),
-    cells.LSTM(tied=True),
-    cells.LSTM(proj_size=2),
-    cells.GRU(),
-    cells.JANET(),
-    cells.JANET(beta=0.5),
-    cells.UGRNN(),
-    cells.MinimalRNN(),
-    cells.FastGRNN(),
+    cells.LSTMEquations(),
+    cells.LSTMEquations(tied=True),
+    cells.LSTMEquations(proj_size=2),
+    cells.GRUEquations(),
+    cells.JANETEquations(),
+    cells.JANETEquations(beta=0.5),
+    cells.UGRNNEquations(),
+    cells.MinimalRNNEquations(),
+    cells.FastGRNNEquations(),
 ]
 GATES = [cls() for cls in gates.GATES.values()]
 
@@ -99,7 +99,7 @@ def test_packed_rows_equal_padded_ones(cell: cells.Cell, reverse: bool) -> None:
 
 
 def test_second_derivative_of_packed_rows() -> None:
-    scan = packed(make(cells.LSTM(), gates.Fast(), collect=True))
+    scan = packed(make(cells.LSTMEquations(), gates.Fast(), collect=True))
     leaves = {"input": scan.input, **scan.weights}
 
     def function(*values: Tensor) -> tuple[Tensor, ...]:
@@ -113,7 +113,7 @@ def test_second_derivative_of_packed_rows() -> None:
 
 
 def test_wrong_batch_sizes_are_refused() -> None:
-    scan = packed(make(cells.LSTM(), gates.Fast()))
+    scan = packed(make(cells.LSTMEquations(), gates.Fast()))
     for sizes in ([4, 3, 2, 2, 2, 2], [3, 4, 2, 2, 2, 1], [4, 3, 3, 2, 2, 0], [5, 3, 2, 2, 1, 1]):
         with pytest.raises(RuntimeError, match="batch_sizes must never increase|size mismatch for h_0"):
             ENGINE.run(replace(scan, batch_sizes=torch.tensor(sizes)))
@@ -121,7 +121,7 @@ def test_wrong_batch_sizes_are_refused() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_sixteen_bits_are_computed_in_float32(dtype: torch.dtype) -> None:
-    scan = make(cells.LSTM(), gates.Fast(), dtype)
+    scan = make(cells.LSTMEquations(), gates.Fast(), dtype)
     wide = replace(
         scan,
         input=scan.input.float(),
@@ -136,7 +136,7 @@ def test_sixteen_bits_are_computed_in_float32(dtype: torch.dtype) -> None:
 
 
 def test_second_derivative_goes_through_the_reference() -> None:
-    scan = make(cells.GRU(), gates.Fast())
+    scan = make(cells.GRUEquations(), gates.Fast())
     names, values = list(scan.weights), list(scan.weights.values())
 
     def function(x: Tensor, *weights: Tensor) -> Tensor:
@@ -165,7 +165,7 @@ class Special(torch.Tensor):
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script:DeprecationWarning")  # torch's own, in its forward mode
 def test_refusals() -> None:
-    scan = make(cells.LSTM(), gates.Fast(), torch.float32)
+    scan = make(cells.LSTMEquations(), gates.Fast(), torch.float32)
     assert ENGINE.refuses(scan) is None
     assert ENGINE.refuses(replace(scan, gate=Mine())) is None
     assert "Other()" in (ENGINE.refuses(replace(scan, gate=Other())) or "")
@@ -185,7 +185,7 @@ def test_refusals() -> None:
 
 
 def test_description_names_kernel_instruction_set_and_threads() -> None:
-    text = ENGINE.describe(make(cells.LSTM(tied=True), gates.Fast()))
+    text = ENGINE.describe(make(cells.LSTMEquations(tied=True), gates.Fast()))
     assert "lstm_tied" in text and "fast" in text and "thread" in text
 
 
@@ -193,7 +193,7 @@ def test_nothing_is_kept_without_gradient(monkeypatch: pytest.MonkeyPatch) -> No
     sizes = []
     original = calls.room_for_results
     monkeypatch.setattr(calls, "room_for_results", lambda *a: sizes.append((r := original(*a)).kept) or r)
-    scan = make(cells.LSTM(), gates.Fast())
+    scan = make(cells.LSTMEquations(), gates.Fast())
     with torch.no_grad():
         ENGINE.run(scan)
     ENGINE.run(scan)

@@ -1,4 +1,4 @@
-"""Gate programs in the library: every instruction, whole gates, and layers with a gate of one's own."""
+"""Gate programs in the library: every instruction, whole gates, and layers with a custom gate."""
 
 from __future__ import annotations
 

@@ -122,9 +122,12 @@ UNUSABLE: dict[str, tuple[bytes, str]] = {
     "silent": (toys.wav(np.zeros(16_000)), "silent"),
     "silent at another level": (toys.wav(np.full(16_000, 5)), "silent"),
     "broken off": (toys.wav(toys.spoken())[:-100], "broken off"),
-    "no sound at all": (b"?" * 100, "not a WAV file of plain samples"),
+    "no sound at all": (b"?" * 100, "not an uncompressed WAV file"),
     "a header alone": (toys.wav(toys.spoken())[:46], "broken off"),
-    "a compressed WAV": (toys.wav(toys.spoken()).replace(b"\x01\x00\x01\x00", b"\x55\x00\x01\x00", 1), "not a WAV"),
+    "a compressed WAV": (
+        toys.wav(toys.spoken()).replace(b"\x01\x00\x01\x00", b"\x55\x00\x01\x00", 1),
+        "not an uncompressed WAV",
+    ),
 }
 
 

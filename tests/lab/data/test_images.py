@@ -85,7 +85,7 @@ def test_by_name_from_the_folder_in_the_environment(tmp_path: Path, monkeypatch:
 
 
 def test_an_unknown_name_is_answered_with_the_known_ones() -> None:
-    with pytest.raises(DataError, match="no such data set: 'mnits'; known are mnist, cifar10"):
+    with pytest.raises(DataError, match="unknown data set 'mnits'; known data sets: mnist, cifar10"):
         images("mnits")
 
 

@@ -106,5 +106,5 @@ def test_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         text_files("words", tmp_path)
     toys.write(tmp_path / "words", CONTENTS)
     assert text_files("words", tmp_path)["test"] == tmp_path / "words" / "toy.test.txt"
-    with pytest.raises(DataError, match="no such data set: 'mnist'; known are ptb, wikitext-2, words"):
+    with pytest.raises(DataError, match="unknown data set 'mnist'; known data sets: ptb, wikitext-2, words"):
         text_files("mnist", tmp_path)

@@ -138,7 +138,7 @@ def test_what_cannot_be_is_one_line_and_nothing_is_left(
         return printed
 
     assert said("--threads", "2") == (
-        f"gatedrnn: a run asks for 2 cores, and the largest node at {cluster.address} has 1\n"
+        f"gatedrnn: a run needs 2 cores, but the largest node at {cluster.address} has 1\n"
     )
     # A path that means another place in every process: the folder of this one's descriptor.
     (tmp_path / "mine").mkdir()
@@ -147,7 +147,7 @@ def test_what_cannot_be_is_one_line_and_nothing_is_left(
         printed = said("--out", f"/proc/self/fd/{descriptor}")
     finally:
         os.close(descriptor)
-    assert f"cannot make the runs: it does not see /proc/self/fd/{descriptor}: choose an --out on storage" in printed
+    assert f"cannot run this sweep: it cannot access /proc/self/fd/{descriptor}: choose an --out on storage" in printed
     assert list((tmp_path / "mine").iterdir()) == []
     cluster.remove_node(node)
 
@@ -155,7 +155,7 @@ def test_what_cannot_be_is_one_line_and_nothing_is_left(
     (tmp_path / "older" / "sitecustomize.py").write_text("import gatedrnn\ngatedrnn.__version__ = '0.0.1'\n")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'older'}:{ROOT}")
     older = cluster.add_node(**_NODE, num_cpus=1)
-    assert "cannot make the runs: it has gatedrnn 0.0.1, and this machine " in said()
+    assert "cannot run this sweep: it has gatedrnn 0.0.1, this machine has " in said()
     cluster.remove_node(older)
 
     (tmp_path / "none").mkdir()
@@ -163,7 +163,7 @@ def test_what_cannot_be_is_one_line_and_nothing_is_left(
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'none'}:{ROOT}")
     without = cluster.add_node(**_NODE, num_cpus=1)
     printed = said()
-    assert "cannot make the runs: " in printed and "gatedrnn" in printed.split("cannot make the runs: ")[1]
+    assert "cannot run this sweep: " in printed and "gatedrnn" in printed.split("cannot run this sweep: ")[1]
     cluster.remove_node(without)
     assert _workers(tmp_path) == []
 
@@ -212,9 +212,7 @@ def test_no_cluster_at_the_address(tmp_path: Path, capsys: pytest.CaptureFixture
     out = tmp_path / "out"
     assert cli.main([*SMOKE, "--out", str(out), "--address", "127.0.0.1:1"]) == 2
     printed = capsys.readouterr().err
-    assert printed.startswith(
-        "gatedrnn: there is no Ray cluster at the address 127.0.0.1:1: ray start --head starts one"
-    )
+    assert printed.startswith("gatedrnn: no Ray cluster at 127.0.0.1:1; start one with ray start --head")
     assert printed.count("\n") == 1 and not out.exists()
     assert cli.main([*SMOKE, "--out", str(out), "--address", "ray://host"]) == 2
     assert capsys.readouterr().err == "gatedrnn: --address must be auto or HOST:PORT, got 'ray://host'\n"

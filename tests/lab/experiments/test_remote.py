@@ -62,11 +62,11 @@ def test_a_machine_that_does_not_fit_says_why(tmp_path: Path) -> None:
     for sender, why in {
         Sender(
             "0.0.1", str(tmp_path / "mark"), "seen"
-        ): f"it has gatedrnn {gatedrnn.__version__}, and this machine 0.0.1",
+        ): f"it has gatedrnn {gatedrnn.__version__}, this machine has 0.0.1",
         Sender(
             gatedrnn.__version__, str(tmp_path / "mark"), "other"
-        ): f"it does not see {tmp_path}: choose an --out on",
-        Sender(gatedrnn.__version__, "/nowhere/mark", "seen"): "it does not see /nowhere: choose an --out on storage",
+        ): f"it cannot access {tmp_path}: choose an --out on",
+        Sender(gatedrnn.__version__, "/nowhere/mark", "seen"): "it cannot access /nowhere: choose an --out on storage",
     }.items():
         message = last_message(RemoteRun(job.as_json(), sender)())
         assert message.ended and why in str(message.failed)

@@ -80,7 +80,7 @@ def test_without_slurm_or_submitit(
     monkeypatch.setenv("PATH", str(tmp_path))
     command = ["sweep", "fig:adding_mse", "--budget", "smoke", "--launcher", "slurm", "--out", str(out)]
     assert cli.main(command) == 2
-    assert capsys.readouterr().err == "gatedrnn: there is no SLURM here: the command sbatch is not found\n"
+    assert capsys.readouterr().err == "gatedrnn: SLURM not found: there is no command sbatch\n"
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(
         LauncherError, match=r'^--launcher slurm needs the package submitit: pip install "gatedrnn\[slurm'

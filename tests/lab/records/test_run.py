@@ -40,7 +40,7 @@ def test_a_torn_line_is_left_out_and_said(folder: Path, torn: str) -> None:
     found = read_run(folder)
     assert found.metrics == [{"update": 0}, {"update": 50}]
     (warning,) = found.warnings
-    assert "line 3 is torn" in warning
+    assert "line 3 is incomplete" in warning
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def test_a_quick_look_takes_some_clips_of_each_word(opened: list[Any]) -> None:
         "validation": 10,
         "testing": 10,
     }
-    with pytest.raises(DataError, match="clips is 21, and there are 20 of 'yes'"):
+    with pytest.raises(DataError, match="clips is 21, but there are only 20 of 'yes'"):
         Speech(clips=21).splits(None)
 
 
@@ -146,7 +146,7 @@ def test_a_step_that_is_the_same_in_all_clips_stays_finite(opened: list[Any]) ->
 def test_unusable_clips_are_noted_or_refused(opened: list[Any]) -> None:
     assert Speech().remarks == ("skipped 1 of 201 clips: 1 silent (go/x.wav)",)
     refusing = Speech(unusable="refuse")
-    with pytest.raises(DataError, match=r"these cannot be used: 1 of 201 clips: 1 silent \(go/x.wav\)"):
+    with pytest.raises(DataError, match=r"some clips cannot be used: 1 of 201 clips: 1 silent \(go/x.wav\)"):
         refusing.open(print)
 
 

@@ -155,7 +155,7 @@ def test_checkpoints_damaged_restarted_and_killed_before_their_updates(tmp_path:
     assert names == ["00000006", "00000007", "damaged-00000018-1", "damaged-00000019-1"]
     said: list[str] = []
     train(SMALL, folder, lambda status: said.append(status.note) if status.note else None)
-    assert said == ["continuing from update 7"]
+    assert said == ["resuming from update 7"]
     assert result(folder) == result(tmp_path / "whole")
 
 
@@ -202,7 +202,7 @@ def test_a_run_killed_while_it_is_extended(tmp_path: Path) -> None:
     (tmp_path / "run" / "record.json").write_bytes(old)  # as if killed before it was removed
     said: list[str] = []
     train(long, tmp_path / "run", lambda status: said.append(status.note) if status.note else None)
-    assert said == ["continuing from update 30"]
+    assert said == ["resuming from update 30"]
     assert result(tmp_path / "run") == result(tmp_path / "long")
 
 

@@ -93,5 +93,5 @@ def test_what_is_allowed_at_most_can_be_computed(optimizer: str, lr: float, weig
 
 def test_tensorboard_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(ValueError, match="^tensorboard needs the package of that name: pip install tensorboard$"):
+    with pytest.raises(ValueError, match="^tensorboard needs the package tensorboard: pip install tensorboard$"):
         Training(tensorboard=True).check()

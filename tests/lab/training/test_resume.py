@@ -46,7 +46,7 @@ def _continued(folder: Path, run: Run = SMALL) -> tuple[list[str], dict[str, Any
 def test_a_run_that_was_stopped_goes_on(update: int, tmp_path: Path, uninterrupted: dict[str, Any]) -> None:
     _stopped(tmp_path, update)
     said, found = _continued(tmp_path)
-    assert said == [f"continuing from update {max(0, update - 1)}"]
+    assert said == [f"resuming from update {max(0, update - 1)}"]
     assert found == uninterrupted
 
 
@@ -107,7 +107,7 @@ def test_a_damaged_checkpoint_is_noticed_and_the_one_before_it_used(
     said, found = _continued(tmp_path)
     assert said[0].startswith("checkpoint 00000014 is damaged (") and name in said[0]
     assert said[0].endswith("moved aside to damaged-00000014-1")
-    assert said[1] == "continuing from update 13"
+    assert said[1] == "resuming from update 13"
     assert found == uninterrupted
 
 
@@ -116,7 +116,7 @@ def test_with_all_checkpoints_damaged_the_run_begins_again(tmp_path: Path, unint
     for folder in (tmp_path / CHECKPOINTS).iterdir():
         _zero(folder / "state.safetensors")
     said, found = _continued(tmp_path)
-    assert len(said) == 3 and said[-1] == "continuing from update 0"
+    assert len(said) == 3 and said[-1] == "resuming from update 0"
     assert found == uninterrupted
 
 
@@ -134,7 +134,7 @@ def test_a_damaged_record_is_written_anew(tmp_path: Path, uninterrupted: dict[st
     train(SMALL, tmp_path)
     _truncate(tmp_path / "record.json")
     said, found = _continued(tmp_path)
-    assert said == ["continuing from update 30", "record.json was damaged and is written again"]
+    assert said == ["resuming from update 30", "record.json was damaged and is written again"]
     assert found == uninterrupted
 
 

@@ -165,7 +165,7 @@ def test_a_diverged_run_is_tested_with_its_best_weights(tmp_path: Path) -> None:
          "^evaluation_size is for tasks that draw fresh batches; toy_text has a validation set, got 5$"),
         (changed(Run(), updates=None, evaluate_every=None, epochs=3),
          "^epochs is for tasks with a training set; adding draws fresh batches: give updates$"),
-        (changed(IMAGES, updates=5), "^updates and epochs both say how long the run is; give one, got 5$"),
+        (changed(IMAGES, updates=5), "^updates cannot be combined with epochs, got updates = 5$"),
         (changed(IMAGES, average_patience=5), "^average_patience is for the optimizer sgd, not for rmsprop$"),
         (changed(TEXT, momentum=0.5), "^momentum must be 0 where weights are averaged"),
         (changed(TEXT, stop_patience=0), "^stop_patience must be between 1 and 1000000000, got 0$"),

@@ -171,14 +171,14 @@ def test_another_number_of_processes_must_be_asked_for_and_is_noted(tmp_path: Pa
     assert before["processes"] == 2
     said = trained(1, "killed", tmp_path)
     assert said == (
-        f"refused: {tmp_path} was begun with 2 processes, and there are 1: start as many as before, or give --processes 1 "
-        "to continue with sums in another order\n"
+        f"refused: {tmp_path} was started with 2 processes, but there are 1: start as many as before, or pass --processes 1 "
+        "to resume with a different order of summation\n"
     )
     assert _options(tmp_path) == before
     assert trained(1, "killed", tmp_path, "resized", 1) == ""
     found = read_run(tmp_path).record
     assert found is not None and found["outcome"] == "finished"
-    assert "continuing with another number of processes (2, now 1)" in found["notes"]
+    assert "resuming with a different number of processes (2, now 1)" in found["notes"]
     assert _options(tmp_path)["processes"] is None  # one
 
 

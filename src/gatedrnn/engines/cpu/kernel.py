@@ -10,20 +10,20 @@ import torch
 
 from gatedrnn import cells, gates
 from gatedrnn.engines.cpu import library
-from gatedrnn.engines.cpu.lowered import LOWERED, NRU
+from gatedrnn.engines.cpu.lowered import LOWERED, LoweredNRU
 from gatedrnn.gates.program import Program, ProgramGate
 
 # A subclass may change the maths, so only the classes themselves have a name.
 BUILT_IN: dict[type[gates.Gate], str] = {kind: name for name, kind in gates.GATES.items()}
 CELLS: dict[type[cells.Cell], Callable[[cells.Cell], str]] = {
-    cells.LSTM: lambda cell: "lstm_tied" if cell.tied else "lstm",  # type: ignore[attr-defined]
-    cells.GRU: lambda cell: "gru",
-    cells.JANET: lambda cell: "janet",
-    cells.UGRNN: lambda cell: "ugrnn",
-    cells.MinimalRNN: lambda cell: "minimal_rnn",
-    cells.FastGRNN: lambda cell: "fastgrnn",
-    cells.MGU: lambda cell: "mgu",
-    cells.NRU: lambda cell: "nru",
+    cells.LSTMEquations: lambda cell: "lstm_tied" if cell.tied else "lstm",  # type: ignore[attr-defined]
+    cells.GRUEquations: lambda cell: "gru",
+    cells.JANETEquations: lambda cell: "janet",
+    cells.UGRNNEquations: lambda cell: "ugrnn",
+    cells.MinimalRNNEquations: lambda cell: "minimal_rnn",
+    cells.FastGRNNEquations: lambda cell: "fastgrnn",
+    cells.MGUEquations: lambda cell: "mgu",
+    cells.NRUEquations: lambda cell: "nru",
 }
 
 Shape = tuple[int, ...]
@@ -63,9 +63,9 @@ class Kernel:
         """Pre-activations of the NRU's heads."""
         return self._nru().late() if self.memory else 0
 
-    def _nru(self) -> NRU:
+    def _nru(self) -> LoweredNRU:
         memory_size, heads, relu = self.memory
-        return NRU(memory_size, heads, bool(relu))
+        return LoweredNRU(memory_size, heads, bool(relu))
 
     @property
     def states(self) -> int:
@@ -78,9 +78,9 @@ class Kernel:
     def made_cell(self, proj_size: int = 0) -> cells.Cell:
         """The cell; one with a projection needs its size."""
         if self.cell.startswith("lstm"):
-            return cells.LSTM(tied=self.cell == "lstm_tied", proj_size=proj_size)
+            return cells.LSTMEquations(tied=self.cell == "lstm_tied", proj_size=proj_size)
         if self.cell == "janet":
-            return cells.JANET(beta=self.beta)
+            return cells.JANETEquations(beta=self.beta)
         if self.cell == "nru":
             return self._nru()
         kind = cells.CELLS[self.cell]
@@ -103,7 +103,7 @@ def kernel_of(cell: cells.Cell, gate: gates.Gate, weights: tuple[str, ...], dtyp
     if type(cell) not in CELLS:
         return f"it has no kernel for the cell {cell!r}"
     name, beta = CELLS[type(cell)](cell), float(getattr(cell, "beta", 0.0))
-    if isinstance(cell, cells.NRU):
+    if isinstance(cell, cells.NRUEquations):
         return Kernel(name, "sigmoid", weights, memory=(cell.memory_size, cell.heads, int(cell.relu)))
     if type(gate) in BUILT_IN:
         return Kernel(name, BUILT_IN[type(gate)], weights, tuple(getattr(gate, "coefficients", ())), beta)
@@ -132,7 +132,7 @@ def parse(text: str) -> Kernel:
         if kernel.cell == "nru":
             kernel._nru()
             if kernel.gate != "sigmoid":
-                raise ValueError("the cell 'nru' has no gate; gate=sigmoid stands in its place")
+                raise ValueError("the cell 'nru' has no gate; use gate=sigmoid")
         elif kernel.memory:
             raise ValueError(f"the cell {kernel.cell!r} has no memory={','.join(map(str, kernel.memory))}")
     except (KeyError, ValueError) as error:

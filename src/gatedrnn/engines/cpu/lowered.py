@@ -57,7 +57,7 @@ class _Lowered(FusedCell):
 
 
 @dataclass(frozen=True)
-class MinimalRNN(_Lowered, cells.MinimalRNN):
+class LoweredMinimalRNN(_Lowered, cells.MinimalRNNEquations):
     """Input: the candidate z. weight_ih: V and the unit matrix."""
 
     blocks = ("f", "z")
@@ -70,7 +70,7 @@ class MinimalRNN(_Lowered, cells.MinimalRNN):
 
 
 @dataclass(frozen=True)
-class FastGRNN(_Lowered, cells.FastGRNN):
+class LoweredFastGRNN(_Lowered, cells.FastGRNNEquations):
     """weight_ih and weight_hh: W and U twice; the bias: b_z, b_h, ζ and ν for every unit."""
 
     blocks = ("f", "h")
@@ -85,7 +85,7 @@ class FastGRNN(_Lowered, cells.FastGRNN):
 
 
 @dataclass(frozen=True)
-class NRU(cells.NRU):
+class LoweredNRU(cells.NRUEquations):
     """weight_ih: W_h. weight_hh: W_a, W_b, W_va and W_vb. The biases likewise."""
 
     def late(self) -> int:
@@ -114,7 +114,7 @@ _HEADS = ("a", "b", "va", "vb")
 
 
 def _minimal_rnn(cell: cells.Cell, weights: Mapping[str, Tensor], x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
-    assert isinstance(cell, cells.MinimalRNN)
+    assert isinstance(cell, cells.MinimalRNNEquations)
     U, V = weights["U"], weights["V"]
     zero = U.new_zeros(len(U))
     lowered = {
@@ -163,7 +163,7 @@ class Lowering(NamedTuple):
 
 
 LOWERED: dict[type[cells.Cell], Lowering] = {
-    cells.MinimalRNN: Lowering(MinimalRNN, _minimal_rnn),
-    cells.FastGRNN: Lowering(FastGRNN, _fastgrnn),
-    cells.NRU: Lowering(NRU, _nru),
+    cells.MinimalRNNEquations: Lowering(LoweredMinimalRNN, _minimal_rnn),
+    cells.FastGRNNEquations: Lowering(LoweredFastGRNN, _fastgrnn),
+    cells.NRUEquations: Lowering(LoweredNRU, _nru),
 }

@@ -1,4 +1,4 @@
-"""What the records of several seeds say: arrivals at a threshold, means and intervals, curves, comparisons."""
+"""Statistics over seeds: arrivals at a threshold, means and intervals, curves, comparisons."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ class Paired:
 def paired(ours: Mapping[int, Arrival], theirs: Mapping[int, Arrival]) -> Paired:
     """Compare the arrivals of two models at the seeds they share.
 
-    A run that was watched in vain loses to one that arrived no later than the watch ended; it is left open against one
-    that arrived afterwards, and so are two that both did not arrive.
+    A run that did not arrive while it was observed loses to one that arrived no later than its observation ended; it is
+    left open against one that arrived afterwards, and so are two that both did not arrive.
     """
     first = second = ties = 0
     shared = sorted(ours.keys() & theirs.keys())

@@ -1,9 +1,9 @@
-"""What several seeds say together: means with Student's interval, medians of arrivals with one free of distributions.
+"""Statistics over seeds: means with Student's interval, medians of arrivals with a distribution-free interval.
 
 A mean of the seeds that reached a threshold would leave out the slow ones. So there is a mean only where every seed
-reached it. Otherwise the *median* is given. Seeds that were watched in vain to w count as "somewhere beyond w": every
-order statistic then lies between the one computed with w and the one computed with infinity, and what is printed is
-this range, a number where both ends meet and a lower bound ("> w") where the upper end is open.
+reached it. Otherwise the *median* is given. Seeds observed to w without reaching it count as "somewhere beyond w":
+every order statistic then lies between the one computed with w and the one computed with infinity, and what is printed
+is this range, a number where both ends meet and a lower bound ("> w") where the upper end is open.
 
 The interval around a median goes from the j-th smallest to the j-th largest value. It holds the median of all possible
 seeds with probability 1 − 2·P(Bin(n, ½) < j), whatever their distribution. j is the largest for which that reaches the
@@ -110,7 +110,7 @@ def median_of(arrivals: Sequence[Arrival], level: float = LEVEL) -> Median:
 
 
 def arrivals_of(arrivals: Sequence[Arrival], level: float = LEVEL) -> Arrivals:
-    """What the seeds of one model say on their arrival at a threshold."""
+    """The arrivals of the seeds of one model at a threshold."""
     reached = [arrival.at for arrival in arrivals if arrival.at is not None]
     complete = len(reached) == len(arrivals)
     return Arrivals(

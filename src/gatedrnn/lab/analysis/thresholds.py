@@ -1,4 +1,5 @@
-"""When a run reached a threshold: the first evaluation at or beyond it, or how far it was watched in vain."""
+"""When a run reached a threshold: the first evaluation at or beyond it, or how far it was observed without reaching
+it."""
 
 from __future__ import annotations
 

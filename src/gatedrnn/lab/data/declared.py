@@ -78,7 +78,7 @@ class DataSet:
         return found
 
     def where(self, root: Path) -> Path | None:
-        """The folder in which the whole set lies; None if something is missing. Nothing is checked."""
+        """The folder of the complete set; None if something is missing. Nothing is checked."""
         tree = self.tree.found(root) if self.tree is not None else None
         if tree is not None:
             return tree
@@ -86,7 +86,7 @@ class DataSet:
         return found[0].path.parent if found and not missing else None
 
     def verify(self, root: Path) -> Iterator[Checked]:
-        """Checks all there is of the set, packed and unpacked, wherever it lies."""
+        """Check all files of the set, packed and unpacked, in all its folders."""
         files = [file for official in self.files for file in (official, *official.members)]
         found = [copy for file in files for copy in copies(file, self.places(root))]
         for copy in {copy.path.resolve(): copy for copy in found}.values():

@@ -1,4 +1,4 @@
-"""What can be wrong with data on disk, told with the file's name."""
+"""Errors of data on disk, with the name of the file."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class MissingDataError(DataError):
 
 @contextmanager
 def naming(path: Path, doing: str = "read") -> Iterator[None]:
-    """Turns what the system says (no permission, no space) into a DataError that names the file."""
+    """Turns errors of the system (no permission, no space) into a DataError that names the file."""
     try:
         yield
     except OSError as wrong:

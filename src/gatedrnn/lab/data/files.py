@@ -116,7 +116,7 @@ def copies(file: File, folders: list[Path]) -> Iterator[Found]:
 def _unpacked(path: Path, file: File) -> Iterator[tuple[File, bytes]]:
     unpack = next((unpack for suffix, unpack in _UNPACKERS.items() if file.name.endswith(suffix)), None)
     if unpack is None:
-        raise DataError(f"{path} has an unknown archive format; known are {', '.join(_UNPACKERS)}")
+        raise DataError(f"{path} has an unknown archive format; known formats: {', '.join(_UNPACKERS)}")
     seen = set()
     for member, content in unpack(path, file):
         if member in seen:

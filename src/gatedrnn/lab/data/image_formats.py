@@ -1,4 +1,4 @@
-"""How images and labels lie in the official files."""
+"""Layout of images and labels in the official files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where data sets lie, and where what is made of them is kept."""
+"""Folders of the data sets and of the files prepared from them."""
 
 from __future__ import annotations
 

@@ -219,5 +219,5 @@ def known(name: str, kind: type[_Kind]) -> _Kind:
     data = SETS.get(name)
     if not isinstance(data, kind):
         names = ", ".join(known for known, other in SETS.items() if isinstance(other, kind))
-        raise DataError(f"no such data set: {name!r}; known are {names}")
+        raise DataError(f"unknown data set {name!r}; known data sets: {names}")
     return data

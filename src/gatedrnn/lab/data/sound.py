@@ -31,7 +31,7 @@ def read_clip(path: Path) -> np.ndarray:
     except OSError as wrong:
         raise UnusableError(f"cannot be read ({wrong.strerror or wrong})") from wrong
     except (wave.Error, EOFError, struct.error, RuntimeError) as wrong:  # what wave makes of damaged headers
-        raise UnusableError("not a WAV file of plain samples") from wrong
+        raise UnusableError("not an uncompressed WAV file") from wrong
     if len(content) != SAMPLES * _WIDTH:
         raise UnusableError("broken off")
     samples = np.frombuffer(content, "<i2").astype(np.int16)

@@ -1,4 +1,5 @@
-"""Every table and figure of the paper as a declared experiment, some of our own, and the sweep that makes the runs."""
+"""Every table and figure of the paper as a declared experiment, additional experiments, and the sweep that runs
+them."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class PaperValue:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A table or figure of the paper by its label, or one of our own. Grids or theory make it."""
+    """A table or figure of the paper by its label, or an additional one, made of grids or of theory."""
 
     label: str
     title: str

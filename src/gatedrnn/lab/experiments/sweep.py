@@ -1,4 +1,4 @@
-"""All runs of an experiment, made by a launcher: what is complete is skipped, what was begun goes on."""
+"""All runs of an experiment, with a launcher: complete runs are skipped, incomplete ones resumed."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ class Sweep:
         self._begin = time.monotonic()
 
     def go(self, changed: Changed) -> None:
-        """Make the runs, the longest first. Whatever ends this ends its processes too; another sweep goes on.
+        """Run all runs, the longest first. If this ends for any reason, its processes end too; another sweep resumes
+        them.
 
         A run that fails does not stop the others. Raises LauncherError if the launcher cannot make them, and OSError if
         the folder cannot be written to.
@@ -123,7 +124,7 @@ class Sweep:
 
 
 def _state(declared: DeclaredRun, out: Path, threads: int) -> RunState:
-    """How the run stands in its folder. Raises RefusedError if the folder holds another one."""
+    """The state of the run in its folder. Raises RefusedError if the folder contains another run."""
     folder = out / declared.folder
     try:
         record, begun = ended_record(declared.run, folder), begun_run(declared.run, folder)

@@ -1,4 +1,4 @@
-"""An experiment of our own: how long may raw sound be until a gate no longer learns what was heard at its start?"""
+"""An additional experiment: up to which length of raw sound does a gate learn what was heard at the start?"""
 
 from __future__ import annotations
 

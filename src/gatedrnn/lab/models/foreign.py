@@ -1,4 +1,4 @@
-"""Recurrent layers out of weight files that say nothing about themselves."""
+"""Recurrent layers from weight files without a description of their model."""
 
 from __future__ import annotations
 

@@ -25,36 +25,36 @@ _EMBEDDING_RANGE = 0.1  # as published
 
 @dataclass(frozen=True)
 class LanguageModel(ModelOptions):
-    """An embedding, recurrent layers on it, and the embedding again to score the next word.
+    """An embedding, recurrent layers, and the embedding again to score the next word (tied weights).
 
     The defaults are the paper's. The last layer has as many units as the embedding, the others have hidden_size. Some
-    options belong to some cells: with these, the option has the default named with it; with the others it is None, and
-    giving it is an error.
+    options exist for some cells only: their default applies to these cells; for the others they are None, and setting
+    them is an error.
     """
 
     cell: str = "lstm"
     """lstm, gru or nru."""
     embedding_size: int = 400
-    """Size of the vector that stands for a word."""
+    """Size of the word vectors."""
     hidden_size: int = 1150
     """Number of hidden units of every layer but the last."""
     num_layers: int = 3
-    """Number of layers, one on the other."""
+    """Number of stacked layers."""
     tied: bool | None = None
     """LSTM: whether the input gate is 1−f. (default: tied with the refine gate, which then has as many parameters as
     the others untied)"""
     forget_gate: str | None = None
     """lstm, gru: sigmoid, softsign, fast, iterated_fast, polynomial or refine. (default: fast)"""
     forget_init: str | None = None
-    """lstm, gru: how the forget biases start: constant, uniform, chrono, power_law, or multi_timescale (three LSTM
-    layers, with fixed time scales of 3 and 4 words in the first, those of a power law in the second).
-    (default: U(±1/√H), as all weights)"""
+    """lstm, gru: initialisation of the forget biases: constant, uniform, chrono, power_law, or multi_timescale (three
+    LSTM layers, with fixed time scales of 3 and 4 words in the first, those of a power law in the second). (default:
+    U(±1/√H), as all weights)"""
     memory_size: int | None = None
     """NRU: size of the memory. (default: 64)"""
     heads: int | None = None
     """NRU: number of heads. (default: 4)"""
     output_dropout: float = 0.4
-    """Dropout on the output of the last layer; one mask for all steps, as everywhere."""
+    """Dropout on the output of the last layer; one mask for all steps, like all dropout here."""
     layer_dropout: float = 0.25
     """Dropout on the output of the other layers."""
     input_dropout: float = 0.4

@@ -1,4 +1,4 @@
-"""The options of a model, and the layer they stand for."""
+"""The options of a model, and its layer."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def cells_with(option: str) -> list[str]:
 
 @dataclass(frozen=True)
 class Model(ModelOptions):
-    """A recurrent layer and a head, maybe with an encoder before.
+    """A recurrent layer and a head, optionally with an encoder.
 
-    The weights are drawn from U(±1/√H) and the biases are zero but the forget bias; FastGRNN and NRU start as their
-    authors wrote. Some options belong to some cells: with these, the option has the default named with it; with the
-    others it is None, and giving it is an error.
+    The weights are drawn from U(±1/√H) and the biases are zero except the forget bias; FastGRNN and NRU are initialised
+    as in their authors' code. Some options exist for some cells only: their default applies to these cells; for the
+    others they are None, and setting them is an error.
     """
 
     cell: str = "lstm"
@@ -62,7 +62,7 @@ class Model(ModelOptions):
     hidden_size: int = 128
     """Number of hidden units H."""
     num_layers: int = 1
-    """Number of layers, one on the other."""
+    """Number of stacked layers."""
     tied: bool | None = None
     """LSTM: whether the input gate is 1−f. (default: tied)"""
     forget_gate: str | None = None
@@ -77,9 +77,9 @@ class Model(ModelOptions):
     heads: int | None = None
     """NRU: number of heads. (default: 4)"""
     engine: str = "auto"
-    """auto, cpu or reference: what runs the loop over time."""
+    """Engine for the loop over time: auto, cpu or reference."""
     recompute: bool = False
-    """Keep less for the backward pass and compute it a second time: less memory, more time."""
+    """Store less for the backward pass and recompute it: less memory, more time."""
     head_size: int | None = added(None, neutral=None)
     """Width of a hidden layer, with a ReLU, between the recurrent layer and the output. (default: no hidden layer)"""
     encoder_size: int | None = added(None, neutral=None)

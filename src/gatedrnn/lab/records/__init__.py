@@ -28,7 +28,7 @@ from gatedrnn.lab.records.run import (
     read_json,
     read_run,
 )
-from gatedrnn.lab.records.values import finite, line, write_json
+from gatedrnn.lab.records.values import json_safe, line, write_json
 
 __all__ = [
     "CHECKPOINTS",
@@ -46,7 +46,7 @@ __all__ = [
     "SchemaError",
     "check_schema",
     "find_runs",
-    "finite",
+    "json_safe",
     "line",
     "move_aside",
     "read_checkpoint",

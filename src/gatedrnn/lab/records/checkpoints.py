@@ -1,4 +1,4 @@
-"""Checkpoints: folders that appear whole, say what they hold, and are believed only when it is so."""
+"""Checkpoints: folders that are written atomically, list their content, and are checked before use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from gatedrnn.files import sync_folder, write_through
 from gatedrnn.lab.records.run import SCHEMA, SchemaError, check_schema, read_json
-from gatedrnn.lab.records.values import finite
+from gatedrnn.lab.records.values import json_safe
 
 CHECKPOINTS = "checkpoints"
 CHECKPOINT_KIND = "gatedrnn checkpoint"
@@ -43,7 +43,7 @@ def write_checkpoint(run_folder: Path, update: int, note: dict[str, Any], files:
     place.mkdir(exist_ok=True)
     final, temporary = place / f"{update:08d}", place / f".{update:08d}.{os.getpid()}.tmp"
     checksums = {name: _checksum(content) for name, content in files.items()}
-    described = {"schema": SCHEMA, "kind": CHECKPOINT_KIND, "update": update, **finite(note), "sha256": checksums}
+    described = {"schema": SCHEMA, "kind": CHECKPOINT_KIND, "update": update, **json_safe(note), "sha256": checksums}
     described["sha256_of_this"] = _checksum_of_note(described)
     try:
         temporary.mkdir()

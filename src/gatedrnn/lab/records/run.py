@@ -90,28 +90,28 @@ def _read_optional(path: Path, kind: str, warnings: list[str]) -> dict[str, Any]
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as wrong:
-        warnings.append(f"{wrong}; left out")
+        warnings.append(f"{wrong}; skipped")
         return None
     return value
 
 
 def _read_lines(path: Path, warnings: list[str]) -> list[dict[str, Any]]:
-    """The lines up to the first one that is torn."""
+    """The lines up to the first incomplete one."""
     lines: list[dict[str, Any]] = []
     try:
         written = _bytes(path).splitlines(keepends=True)
     except FileNotFoundError:
         return lines
     except (OSError, ValueError) as wrong:
-        warnings.append(f"{path}: {wrong}; left out")
+        warnings.append(f"{path}: {wrong}; skipped")
         return lines
     for number, text in enumerate(written, start=1):
         try:
             if not text.endswith(b"\n"):
-                raise ValueError("it does not end")
+                raise ValueError("no newline at its end")
             lines.append(_parsed(text))
         except ValueError as wrong:
-            warnings.append(f"{path}: line {number} is torn and was left out with all after it: {wrong}")
+            warnings.append(f"{path}: line {number} is incomplete; skipped with all lines after it: {wrong}")
             break
     return lines
 

@@ -12,20 +12,20 @@ from gatedrnn.files import write
 
 def write_json(path: Path, value: Any) -> None:
     """The value as one indented JSON document."""
-    write(path, (json.dumps(finite(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
+    write(path, (json.dumps(json_safe(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
 def line(value: dict[str, Any]) -> str:
     """The value as one line of JSON."""
-    return json.dumps(finite(value), ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(json_safe(value), ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def finite(value: Any) -> Any:
+def json_safe(value: Any) -> Any:
     """The value as JSON can hold it: None for a number that is not finite."""
     if isinstance(value, dict):
-        return {key: finite(item) for key, item in value.items()}
+        return {key: json_safe(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
+        return [json_safe(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

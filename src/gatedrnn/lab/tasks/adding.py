@@ -17,7 +17,7 @@ class Adding(FreshTask):
     """Add the two marked numbers of a sequence.
 
     The input holds numbers from U(0, 1) and a marker, which is 1 at one step of each half and 0 elsewhere. The target,
-    the sum of the two marked numbers, is compared with the last output. Who always answers 1 has an MSE of 1/6 ≈ 0.167.
+    the sum of the two marked numbers, is compared with the last output. Always answering 1 gives an MSE of 1/6 ≈ 0.167.
     """
 
     length: int = 5000

@@ -68,7 +68,7 @@ class Task(ABC):
         """Raise ValueError that begins with the option's name and says what is allowed. Data is not opened."""
 
     def open(self, say: Callable[[str], None]) -> None:  # noqa: B027 - most tasks have nothing to open
-        """Open its data now; ``say`` is told how far it is where that takes long."""
+        """Open its data now; ``say`` is called with the progress if that takes long."""
 
     @property
     def remarks(self) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ class Task(ABC):
 
 
 class FreshTask(Task):
-    """A task that draws each batch anew."""
+    """A task that draws fresh batches."""
 
     endless = True
 

@@ -23,13 +23,13 @@ _FEWEST = 20  # images: two each for validation and test
 
 @dataclass(frozen=True)
 class PixelTask(Task):
-    """Say what an image shows after its pixels were read one by one, row by row.
+    """Classify an image from its pixels, read one by one, row by row.
 
     A tenth of the training images, always the same, is for validation.
     """
 
     images: int | None = None
-    """Use only this many training images, for a quick look: a tenth of them for validation, and as many for the test.
+    """Use only this many training images, for a quick test: a tenth of them for validation, and as many for the test.
     (default: all)"""
     data: str | None = beside(None)
     """Folder with the data set. (default: the environment variable GATEDRNN_DATA, else the user's cache)"""

@@ -1,4 +1,4 @@
-"""Predict the next word of a text: Penn Treebank, WikiText-2, and texts of one's own."""
+"""Predict the next word of a text: Penn Treebank, WikiText-2, and custom texts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LanguageTask(Task):
     frequencies: str = "train"
     """Where the words are counted for the perplexity by frequency: train, or all files."""
     words: int | None = None
-    """Use only so many words of each file, for a quick look. (default: all)"""
+    """Use only this many words of each file, for a quick test. (default: all)"""
 
     metric = "perplexity"
     lower_is_better = True
@@ -162,12 +162,13 @@ class WikiText2(_PublishedText):
 
 @dataclass(frozen=True)
 class OwnText(LanguageTask):
-    """Predict the next word of a text of your own: three files of words separated by spaces."""
+    """Predict the next word of a custom text: three files of words separated by spaces."""
 
     train: str = ""
     """File to train on; its words are the vocabulary."""
     valid: str = ""
-    """File for validation. A word that is not in the training file counts as <unk>, if that is there."""
+    """File for validation. A word that is not in the training file counts as <unk>, if the training file contains
+    <unk>."""
     test: str = ""
     """File for the test at the end."""
 

@@ -35,7 +35,7 @@ class Speech(Task):
     """
 
     subset: bool = False
-    """Take 2,000 clips of version 0.01 of the set in place of all of version 0.02. This is not the benchmark."""
+    """Use 2,000 clips of version 0.01 of the set instead of all of version 0.02. This is not the benchmark."""
     split: str = "stratified"
     """stratified (of each word 70 % for training, 15 % for validation, 15 % for the test) or speaker (the official
     split, where no speaker is in two parts)."""
@@ -43,12 +43,12 @@ class Speech(Task):
     """To mean 0 and variance 1: set (all samples of the training clips together), step (each step over the training
     clips), clip (each clip by itself) or none (as recorded, between -1 and 1)."""
     gain: float = 1.0
-    """Factor on what normalise makes. The public code's inputs have a standard deviation of 0.2."""
+    """Factor on the normalised samples. The public code's inputs have a standard deviation of 0.2."""
     clips: int | None = None
-    """Use only this many clips of each word, for a quick look. (default: all)"""
+    """Use only this many clips of each word, for a quick test. (default: all)"""
     unusable: str = beside("skip")
-    """What to do if clips cannot be used (another length, rate, width or number of channels; silent, broken off, not
-    readable): skip them, which is noted in the record, or refuse to train."""
+    """What to do if clips cannot be used (wrong length, rate, width or number of channels; silent, truncated,
+    unreadable): skip (noted in the record) or refuse."""
     data: str | None = beside(None)
     """Folder with the data set. (default: the environment variable GATEDRNN_DATA, else the user's cache)"""
 
@@ -101,7 +101,7 @@ class Speech(Task):
     def _opened(self, say: Say) -> Clips:
         found = clips(WORDS, None if self.data is None else Path(self.data), self.subset, say)
         if self.unusable == "refuse" and found.unusable:
-            raise DataError(f"unusable is refuse, and these cannot be used: {found.unusable_text()}")
+            raise DataError(f"unusable is refuse, but some clips cannot be used: {found.unusable_text()}")
         return found
 
     @cached_property
@@ -112,11 +112,11 @@ class Speech(Task):
         for label, word in enumerate(WORDS):
             own = (self._clips.labels == label).nonzero().squeeze(-1)
             if self.clips is not None and len(own) < self.clips:
-                raise DataError(f"clips is {self.clips}, and there are {len(own)} of {word!r}")
+                raise DataError(f"clips is {self.clips}, but there are only {len(own)} of {word!r}")
             own = own[torch.randperm(len(own), generator=generator)][: self.clips]
             for part, numbers in self._parts(own).items():
                 if not len(numbers):
-                    raise DataError(f"there is no clip of {word!r} for {part}: take more clips")
+                    raise DataError(f"there is no clip of {word!r} for {part}: use more clips")
                 parts[part].append(numbers)
         return {part: torch.cat(found) for part, found in parts.items()}
 

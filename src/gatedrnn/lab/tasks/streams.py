@@ -44,7 +44,7 @@ class Stream(ABC):
 
     @abstractmethod
     def seek(self, position: dict[str, Tensor]) -> None:
-        """Go to a place that :meth:`position` told."""
+        """Go to a place returned by :meth:`position`."""
 
 
 class Split(ABC):

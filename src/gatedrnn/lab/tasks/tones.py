@@ -19,11 +19,11 @@ _MOST_NOISE = 1e3
 
 @dataclass(frozen=True)
 class Tones(FreshTask):
-    """Say which of ten tones was heard at the start of a long noise.
+    """Recognise which of ten tones was heard at the start of a long noise.
 
     The sound has one value a step: for the first steps a tone of amplitude 1 with a random phase, and over the whole
     length Gaussian noise. The ten frequencies lie between 1/40 and 1/4 of a period a step, each above the one before by
-    the same factor. The answer is given at the end. Who guesses has an accuracy of 0.1.
+    the same factor. The answer is given at the end. Guessing gives an accuracy of 0.1.
     """
 
     length: int = 16_000

@@ -18,7 +18,7 @@ _MOST_VALUES = 2**25  # of a layer's output at a time, 128 MB
 
 
 def autocast(training: Training) -> AbstractContextManager[object]:
-    """torch's automatic mixed precision, if it was asked for."""
+    """torch's automatic mixed precision, if it is enabled."""
     kind = torch.device(training.device).type
     return torch.autocast(kind, torch.bfloat16, enabled=training.autocast is not None)
 
@@ -41,7 +41,7 @@ class Evaluation:
 
     @property
     def has_test(self) -> bool:
-        """Whether there is a split that is looked at once, at the end."""
+        """Whether there is a test split, which is evaluated once, at the end."""
         return "test" in self._splits
 
     def first(self, split: str, network: Network) -> Batch:

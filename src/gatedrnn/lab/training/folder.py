@@ -1,4 +1,4 @@
-"""The folder of a run: whose it is, who may train in it, and what stands in it before training begins."""
+"""The folder of a run: ownership, lock, and content before training starts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class InUseError(RefusedError):
 
 @dataclass(frozen=True)
 class Begun:
-    """What stands in the folder of a run that was begun."""
+    """The content of the folder of a started run."""
 
     options: dict[str, Any]
     #: The keys that its checkpoints may have: its own, and those of the shorter runs that it extends.
@@ -148,14 +148,14 @@ def claimed(
             for folder, wrong in damaged.items()
         ]
         if begun is not None and begun.processes != processes:
-            claim.notes.append(f"continuing with another number of processes ({begun.processes}, now {processes})")
+            claim.notes.append(f"resuming with a different number of processes ({begun.processes}, now {processes})")
         yield run, claim
     finally:
         os.close(lock)
 
 
 def write_environment(out: Path, found: dict[str, Any]) -> str | None:
-    """Write where the run takes place. Where it continues elsewhere than it began, add that and say so."""
+    """Write the environment of the run. If it resumes in a different one, add that and warn."""
     path = out / ENVIRONMENT_FILE
     if not path.exists():
         write_json(path, found)
@@ -177,7 +177,7 @@ def write_environment(out: Path, found: dict[str, Any]) -> str | None:
 
 
 def begun_run(run: Run, out: Path) -> Begun | None:
-    """What stands in the folder, which must be this run or a shorter one of it; None if there is nothing yet.
+    """The content of the folder, which must be this run or a shorter version of it; None if it is empty.
 
     Raises RefusedError with the reason for anything else. Nothing is changed.
     """
@@ -231,16 +231,16 @@ def _differences(theirs: Mapping[str, Mapping[str, Any]], asked: Run) -> dict[st
 
 
 def _check_processes(run: Run, out: Path, begun: Begun | None, processes: int) -> None:
-    """Raise RefusedError for another number than that which was at work here, unless it is asked for."""
+    """Raise RefusedError for a different number of processes than before, unless it is requested."""
     if begun is not None and begun.processes != processes and run.training.processes is None:
         raise RefusedError(
-            f"{out} was begun with {begun.processes} processes, and there are {processes}: start as many as before, or "
-            f"give --processes {processes} to continue with sums in another order"
+            f"{out} was started with {begun.processes} processes, but there are {processes}: start as many as before, "
+            f"or pass --processes {processes} to resume with a different order of summation"
         )
 
 
 def _check_extension(run: Run, theirs: Mapping[str, Mapping[str, Any]], out: Path) -> None:
-    """Raise RefusedError unless the run that is asked for begins as the one in the folder, and is longer."""
+    """Raise RefusedError unless the requested run extends the one in the folder."""
     for name in _LENGTH:
         there, here = theirs["training"].get(name), getattr(run.training, name)
         if (there is None) != (here is None):

@@ -14,7 +14,7 @@ import torch
 from torch.nn.utils import clip_grad_norm_
 
 from gatedrnn.lab.models import Network, Sizes, time_scale_spread
-from gatedrnn.lab.records import RECORD_FILE, finite
+from gatedrnn.lab.records import RECORD_FILE, json_safe
 from gatedrnn.lab.training.environment import environment
 from gatedrnn.lab.training.evaluation import Evaluation, autocast, wide
 from gatedrnn.lab.training.events import events
@@ -42,7 +42,7 @@ def train(
     progress: Progress = ignore,
     declared: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Train in the folder ``out`` and return the record: begin, continue to the bits, or report what has ended.
+    """Train in the folder ``out`` and return the record: start, resume bit-identically, or report a finished run.
 
     ``progress`` is called with a Status after each update and each evaluation, and with what is to be said.
     ``declared`` says which run of which experiment this is, and is written beside the options.
@@ -90,7 +90,7 @@ def _train(
     counts = state.counts
     counts.notes += notes
     if claim.begun:
-        notes.append(f"continuing from update {counts.update}")
+        notes.append(f"resuming from update {counts.update}")
     if (claim.out / RECORD_FILE).exists():
         notes.append(f"{RECORD_FILE} was damaged and is written again")
     loss: float | None = None
@@ -194,7 +194,7 @@ def _train(
     record = make_record(run, pace, counts, state.metrics, network, evaluation.first("validation", network))
     if state.best is not None:
         state.load_best()
-        record["test"] = finite(evaluation("test", network))
+        record["test"] = json_safe(evaluation("test", network))
     state.write_record(record)
     return record
 
@@ -219,7 +219,7 @@ def _network(run: Run) -> Network:
 
 
 def _engine(run: Run, network: Network) -> str:
-    """The line that says which engine runs and why; ValueError if the one asked for cannot."""
+    """The line that says which engine runs and why; ValueError if the requested one cannot."""
     steps, rows = run.task.steps, run.training.batch_size
     lines = []
     for layer in network.layers.values():

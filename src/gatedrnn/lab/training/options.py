@@ -48,8 +48,8 @@ _MOST_THREADS = 1024  # beyond that, the system may refuse them, which ends the 
 class Training:
     """How a model is trained. The defaults are the paper's for the adding and the copy task.
 
-    Some options belong to some optimisers or schedules: where these are chosen, the option has the default named with
-    it; elsewhere it is None, and giving it is an error.
+    Some options exist for some optimisers or schedules only: their default applies to these; elsewhere they are None,
+    and setting them is an error.
     """
 
     optimizer: str = "rmsprop"
@@ -57,11 +57,11 @@ class Training:
     lr: float = 1e-3
     """Learning rate."""
     alpha: float | None = None
-    """rmsprop: how slowly the mean square of the gradient changes. (default: 0.99)"""
+    """rmsprop: smoothing constant of the squared gradient. (default: 0.99)"""
     beta1: float | None = None
-    """adam, adamw: how slowly the mean of the gradient changes. (default: 0.9)"""
+    """adam, adamw: decay rate of the mean of the gradient. (default: 0.9)"""
     beta2: float | None = None
-    """adam, adamw: how slowly its mean square changes. (default: 0.999)"""
+    """adam, adamw: decay rate of the mean squared gradient. (default: 0.999)"""
     eps: float | None = None
     """rmsprop, adam, adamw: added to the denominator. (default: 1e-8)"""
     momentum: float | None = None
@@ -69,7 +69,7 @@ class Training:
     weight_decay: float | None = None
     """Weight decay. (default: 0; adamw: 0.01)"""
     clip: float | None = 1.0
-    """The gradient is scaled down to this norm; with None it is not clipped."""
+    """Maximum norm of the gradient; None: no clipping."""
     batch_size: int = 64
     """Sequences in a batch."""
     updates: int | None = None
@@ -79,7 +79,7 @@ class Training:
     (default: the length is in updates)"""
     schedule: str = "constant"
     """constant, steps (times decay after the updates decay_at), linear or cosine (down to 0 at the end), or plateau
-    (times decay when the metric has not become better for patience evaluations)."""
+    (times decay when the metric has not improved for patience evaluations)."""
     decay: float | None = None
     """steps, plateau: the factor on the learning rate. (default: 0.2)"""
     decay_at: tuple[int, ...] | None = None
@@ -93,26 +93,26 @@ class Training:
     target: float | None = None
     """Stop at the first evaluation whose validation metric is at least as good as this. (default: no target)"""
     stop_patience: int | None = added(None, neutral=None)
-    """Stop when the validation metric has not become better for so many evaluations. (default: never)"""
+    """Stop when the validation metric has not improved for this many evaluations. (default: never)"""
     average_patience: int | None = added(None, neutral=None)
-    """sgd: average the weights (ASGD) from the first evaluation on whose validation metric is worse than the best of
-    all but the last so many before it; evaluate the averages. (default: never)"""
+    """sgd: average the weights (ASGD) from the first evaluation on whose validation metric is worse than the best,
+    not counting the last N evaluations before it, N being this number; evaluate the averages. (default: never)"""
     budget_seconds: float | None = beside(None)
     """Stop when training and evaluation have taken this many seconds. (default: no limit)"""
     seed: int = 0
     """Seed of the weights and of the batches."""
     threads: int | None = beside(None)
-    """Threads of torch and of the engine; kept when the run is resumed. (default: as many as torch takes)"""
+    """Threads of torch and of the engine; kept when the run is resumed. (default: torch's number)"""
     processes: int | None = beside(None)
-    """Processes that share each batch, as torchrun starts them. A run continues with as many as it was begun with,
-    unless another number is given here, which is then noted. (default: as many as there are)"""
+    """Processes that share each batch, as started by torchrun. A run resumes with the same number, unless a different
+    one is given here, which is then noted. (default: the number started)"""
     device: str = "cpu"
-    """Where torch computes: cpu, cuda, cuda:1, mps, …"""
+    """Device: cpu, cuda, cuda:1, mps, …"""
     autocast: str | None = None
     """bfloat16: torch's automatic mixed precision. float16 would need the loss to be scaled. (default: off)"""
     monitor: bool | None = beside(None)
-    """Record at each evaluation how gradients travel through the sequence and how many forget gates are saturated, on
-    some sequences outside training. (default: with speech and tones)"""
+    """Record at each evaluation the gradient norms along the sequence and the share of saturated forget gates, on some
+    sequences outside training. (default: with speech and tones)"""
     checkpoint_seconds: float = beside(30.0)
     """Seconds between checkpoints: a killed run loses no more work than that."""
     tensorboard: bool = beside(False)
@@ -149,7 +149,7 @@ class Training:
             if value is not None and not 0 <= value < 1:
                 raise ValueError(f"{option} must be at least 0 and below 1, got {value}")
         if self.updates is not None and self.epochs is not None:
-            raise ValueError(f"updates and epochs both say how long the run is; give one, got {self.updates}")
+            raise ValueError(f"updates cannot be combined with epochs, got updates = {self.updates}")
         for option in (
             *("batch_size", "updates", "epochs", "evaluate_every", "evaluation_size", "threads", "patience"),
             "processes",
@@ -172,7 +172,7 @@ class Training:
         if self.autocast is not None:
             check_known("autocast", self.autocast, ("bfloat16",))
         if self.tensorboard and importlib.util.find_spec("tensorboard") is None:
-            raise ValueError("tensorboard needs the package of that name: pip install tensorboard")
+            raise ValueError("tensorboard needs the package tensorboard: pip install tensorboard")
 
     def _check_owned(self, kind: str, options: Mapping[str, Mapping[str, object]]) -> None:
         own = options[getattr(self, kind)]

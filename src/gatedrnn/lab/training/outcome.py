@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gatedrnn.lab.models import Network, gate_spread, measured_time_scale_spread, time_scale_spread
-from gatedrnn.lab.records import RECORD_KIND, SCHEMA, finite
+from gatedrnn.lab.records import RECORD_KIND, SCHEMA, json_safe
 from gatedrnn.lab.tasks import Batch, Task
 from gatedrnn.lab.training.pace import Pace
 from gatedrnn.lab.training.run import Run
@@ -76,7 +76,7 @@ def make_record(
         record["epochs"] = pace.epoch(counts.update)
         record["seconds_an_epoch"] = counts.seconds / counts.update * pace.updates_an_epoch if counts.update else None
         record["validation"] = {**_short(task, best), "epoch": pace.epoch(best["update"])}
-    return finite(record)  # type: ignore[no-any-return]
+    return json_safe(record)  # type: ignore[no-any-return]
 
 
 def best_of(task: Task, metrics: list[dict[str, Any]]) -> dict[str, Any]:

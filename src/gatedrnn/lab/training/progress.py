@@ -1,4 +1,4 @@
-"""What training says about itself while it runs."""
+"""Progress of training."""
 
 from __future__ import annotations
 

@@ -158,7 +158,7 @@ class Ranks:
         found = [int(one) for one in self.gathered(torch.tensor(digest))]
         if len(set(found)) > 1:
             other = next(rank for rank, one in enumerate(found) if one != found[0])
-            raise RuntimeError(f"process {other} has other weights than process 0: use machines of one kind")
+            raise RuntimeError(f"process {other} has different weights than process 0: use machines of the same kind")
 
     def _tell(self, content: bytes) -> bytes:
         """The bytes of the first process, in all of them."""
@@ -180,7 +180,7 @@ def joined(run: Run) -> Iterator[Ranks]:
     training, together = run.training, _together()
     size = int(os.environ["WORLD_SIZE"]) if together else 1
     if training.processes not in (None, size):
-        how = "torchrun started" if together else "there is without torchrun"
+        how = "torchrun started" if together else "runs without torchrun"
         raise ValueError(f"processes must be {size}, which {how}, got {training.processes}")
     if not together:
         yield Ranks()

@@ -17,7 +17,7 @@ from gatedrnn.lab.records import (
     METRICS_FILE,
     RECORD_FILE,
     Checkpoint,
-    finite,
+    json_safe,
     line,
     move_aside,
     write_checkpoint,
@@ -71,8 +71,8 @@ def check_data(task: Task, checkpoint: Checkpoint, *names: str) -> None:
     other = [name for name in names or made if made.get(name) != here.get(name)]
     if made and other:
         raise RefusedError(
-            f"the checkpoint at update {checkpoint.update} was made with other text ({', '.join(other)}) than the "
-            f"task {task.name} finds now; give it the same files"
+            f"the checkpoint at update {checkpoint.update} was made with different text ({', '.join(other)}) than the "
+            f"task {task.name} reads now; use the same files"
         )
 
 
@@ -99,7 +99,7 @@ class State:
 
     def add_metrics(self, measured: dict[str, Any]) -> None:
         """One evaluation: kept, and written at once."""
-        self.metrics.append(finite(measured))
+        self.metrics.append(json_safe(measured))
         if self.claim.writes:
             self.claim.check()
             append(self.claim.out / METRICS_FILE, line(measured))
@@ -115,7 +115,7 @@ class State:
         self.network.load_state_dict(safetensors.torch.load(self.best))
 
     def choose_optimizer(self) -> None:
-        """Average from now on if the evaluations so far say so."""
+        """Average from now on if the evaluations so far require it."""
         if not self.averaging and averages(self.run.training, self.values, self.run.task.lower_is_better):
             self.optimizer, self.averaging = make_averaging_optimizer(self.run.training, self.parameters), True
 

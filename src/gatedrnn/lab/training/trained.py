@@ -52,7 +52,7 @@ def open_trained(path: Path, tasks: Mapping[str, type[Task]] = TASKS, **changed:
     try:
         filled(network, safetensors.torch.load(checkpoint.files[name]))
     except ValueError as wrong:
-        raise ValueError(f"{path}: its weights do not fit to the task {task.name}: {wrong}") from None
+        raise ValueError(f"{path}: its weights do not fit the task {task.name}: {wrong}") from None
     update = None if name == BEST_FILE else checkpoint.update
     return Trained(run, network.to(run.training.device), update, damaged)
 
@@ -62,5 +62,5 @@ def _checkpoint(path: Path, folder: Path, keys: list[str]) -> tuple[Checkpoint, 
         return read_checkpoint(path, keys), {}
     whole, damaged = whole_checkpoints(folder, keys)
     if not whole:
-        raise ValueError(f"{folder} has no checkpoint yet" if not damaged else f"{folder} has no whole checkpoint")
+        raise ValueError(f"{folder} has no checkpoint yet" if not damaged else f"{folder} has no complete checkpoint")
     return whole[0], damaged

@@ -1,4 +1,4 @@
-"""What a launcher is: it starts a run in its folder, tells its news, and stops it."""
+"""The launcher interface: start a run in its folder, report its progress, stop it."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ class Message:
 
 
 class Launcher(ABC):
-    """Makes runs. Between :meth:`open` and :meth:`close` they are started, and their news heard, one at a time."""
+    """Starts runs. Between :meth:`open` and :meth:`close` they are started, and their messages received, one at a
+    time."""
 
     @property
     @abstractmethod
@@ -95,7 +96,7 @@ class Launcher(ABC):
 
     @abstractmethod
     def news(self) -> tuple[str, Message]:
-        """The next news of any run under way, by its name; waits until there is some. The last message comes always."""
+        """The next message of any active run, with its name; waits for one. The last message of a run always comes."""
 
     @abstractmethod
     def stop(self, name: str) -> None:

@@ -44,7 +44,7 @@ class Ray(Remote):
         host, _, port = self._address.rpartition(":")
         if self._address != "auto" and not (host and port.isdecimal() and "/" not in host):
             raise LauncherError(f"--address must be auto or HOST:PORT, got {self._address!r}")
-        nobody = f"there is no Ray cluster at the address {self._address}: ray start --head starts one"
+        nobody = f"no Ray cluster at {self._address}; start one with ray start --head"
         if self._address != "auto":
             try:  # Ray itself would try for a minute
                 socket.create_connection((host, int(port)), _CONNECT).close()
@@ -72,7 +72,7 @@ class Ray(Remote):
         most = max((int(node["Resources"]["CPU"]) for node in self._nodes()), default=0)
         if most < threads:
             cores = f"{threads} core" + ("s" if threads > 1 else "")
-            raise LauncherError(f"a run asks for {cores}, and the largest node at {self._address} has {most}")
+            raise LauncherError(f"a run needs {cores}, but the largest node at {self._address} has {most}")
 
     def _check_nodes(self) -> None:
         """Ask each node, all at the same time."""
@@ -92,7 +92,7 @@ class Ray(Remote):
             except ray.exceptions.RayError as wrong:  # such as that there is no gatedrnn
                 why = _first_line(wrong)
             if why:
-                raise LauncherError(f"the node {address} ({name}) cannot make the runs: {why}")
+                raise LauncherError(f"the node {address} ({name}) cannot run this sweep: {why}")
 
     def _submit(self, job: Job, run: RemoteRun) -> None:
         import ray

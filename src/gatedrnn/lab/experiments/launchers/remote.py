@@ -39,18 +39,18 @@ class Sender:
     def differs(self) -> str | None:
         """Why this machine cannot make the runs; None if it can."""
         if gatedrnn.__version__ != self.version:
-            return f"it has gatedrnn {gatedrnn.__version__}, and this machine {self.version}"
+            return f"it has gatedrnn {gatedrnn.__version__}, this machine has {self.version}"
         try:
             seen = Path(self.mark).read_text()
         except OSError:
             seen = ""
         if seen != self.text:
-            return f"it does not see {Path(self.mark).parent}: choose an --out on storage that all nodes share"
+            return f"it cannot access {Path(self.mark).parent}: choose an --out on storage that all nodes share"
         return None
 
 
 def news_file(job: Job) -> Path:
-    """Where a run that is made elsewhere tells how far it is."""
+    """The file in which a remote run reports its progress."""
     return job.folder.with_name(f"{job.folder.name}.news")
 
 
@@ -63,7 +63,7 @@ class RemoteRun:
 
     def __call__(self) -> str:
         if why := self._sender.differs():
-            return _line(Message(failed=f"{os.uname().nodename} cannot make it: {why}"))
+            return _line(Message(failed=f"{os.uname().nodename} cannot run it: {why}"))
         job = Job.from_json(self._job)
         messages: queue.Queue[Message] = queue.Queue()
         append(news_file(job), _line(Message(started=True)))

@@ -59,7 +59,7 @@ class Slurm(Remote):
 
     def _check_engine(self) -> None:
         if shutil.which("sbatch") is None:
-            raise LauncherError("there is no SLURM here: the command sbatch is not found")
+            raise LauncherError("SLURM not found: there is no command sbatch")
 
     def executor(self, folder: Path, threads: int) -> Any:
         """What submits jobs, with their files in the folder."""

@@ -23,7 +23,7 @@ _LOOK_AGAIN = 0.5  # seconds until a folder that is in use is looked at again
 
 
 def main() -> int:
-    """Train, and say how it goes and how it ended. Returns 0, or 1 if there is no record."""
+    """Train, and report progress and outcome. Returns 0, or 1 if there is no record."""
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     text, patience = sys.stdin.buffer.readline(), float(sys.stdin.buffer.readline())

@@ -14,8 +14,8 @@ from gatedrnn.layers.checks import check_no_projection
 from gatedrnn.layers.step import RecurrentStep
 
 
-class GatedLayer(RecurrentLayer):
-    """Base of GRU, UGRNN, MinimalRNN, FastGRNN and MGU."""
+class GRULikeLayer(RecurrentLayer):
+    """Base of GRU, UGRNN, MinimalRNN, FastGRNN and MGU. LSTM, JANET and NRU have more arguments."""
 
     @staticmethod
     @abstractmethod
@@ -60,8 +60,8 @@ class GatedLayer(RecurrentLayer):
         )
 
 
-class GatedStep(RecurrentStep):
-    """Base of their single-step modules."""
+class GRULikeStep(RecurrentStep):
+    """Base of GRUCell, UGRNNCell, MinimalRNNCell, FastGRNNCell and MGUCell."""
 
     @staticmethod
     @abstractmethod
