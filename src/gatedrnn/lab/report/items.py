@@ -37,6 +37,7 @@ class Item:
     theory: bool = False
     differences: tuple[str, ...] = ()
     own: bool = False
+    milestones: tuple[float, ...] = ()
 
     def budget_of(self, run: LabRun) -> str | None:
         """The budget at which the run belongs to this item: by what its sweep declared, else by its key."""
@@ -72,10 +73,14 @@ class Item:
             for budget, models in found.items()
         }
 
+    def has_ended(self, budget: str, run: LabRun) -> bool:
+        """Whether the run was trained to its end, with a declared length and declared options."""
+        return run.complete and run.key in self.declared[budget]
+
     def is_complete(self, budget: str, runs: Iterable[LabRun]) -> bool:
         """Whether every run that is declared at this budget is there and ended, none of them cut short."""
         declared = self.declared[budget]
-        ended = {declared[run.key] for run in runs if run.complete and run.key in declared}
+        ended = {declared[run.key] for run in runs if self.has_ended(budget, run)}
         return set(self.declared[budget].values()) <= ended
 
 
@@ -144,4 +149,5 @@ def item_of(experiment: Experiment) -> Item:
         theory=experiment.theory,
         differences=experiment.differences,
         own=experiment.own,
+        milestones=experiment.milestones,
     )
