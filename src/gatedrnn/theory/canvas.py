@@ -30,7 +30,7 @@ _STYLE: Any = {  # matplotlib types its keys as one literal each
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "gatedrnn",  # or the identifiers would differ from run to run
 }
-_DPI = 150
+DPI = 150
 _METADATA: dict[str, Any] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 
 
@@ -43,7 +43,7 @@ def new_figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figu
 
 
 def render(
-    draw: Callable[[], Figure], kinds: Sequence[str] = ("png", "svg"), resolution: int = _DPI
+    draw: Callable[[], Figure], kinds: Sequence[str] = ("png", "svg"), resolution: int = DPI
 ) -> dict[str, bytes]:
     """The drawing as {"png": …, "svg": …}, without date or program version in it."""
     images = {}

@@ -80,13 +80,20 @@ def _notices(runs: Sequence[LabRun], items: Sequence[Item]) -> list[str]:
 
 
 def _undeclared(runs: Sequence[LabRun], items: Sequence[Item]) -> list[str]:
-    """Runs whose sweep declared other options for their place than this version does."""
+    """Runs whose sweep declared other options for their place than this version does, those of one grid together."""
     keys = {key for item in items for slots in item.declared.values() for key in slots}
+    found: dict[str, list[str]] = {}
+    for run in runs:
+        if run.slot is not None and run.key not in keys and any(item.budget_of(run) for item in items):
+            epochs = f" ({run.training['epochs']} epochs)" if run.training.get("epochs") else ""
+            found.setdefault(f"declared today for {run.slot.grid} at {run.slot.budget} budget{epochs}", []).append(
+                run.name
+            )
     return [
-        f"{run.name}: its options are not those declared today for {run.slot.grid} at {run.slot.budget} budget"
-        + (f" (it has {run.training['epochs']} epochs)" if run.training.get("epochs") else "")
-        for run in runs
-        if run.slot is not None and run.key not in keys and any(item.budget_of(run) for item in items)
+        f"{names[0]}: its options are not those {place}"
+        if len(names) == 1
+        else f"{names[0]} and {len(names) - 1} more: their options are not those {place}"
+        for place, names in found.items()
     ]
 
 
