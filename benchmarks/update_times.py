@@ -24,6 +24,7 @@ from gatedrnn.lab.analysis import middle_of
 from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS, DeclaredRun, Grid
 from gatedrnn.lab.experiments.base import declared_runs
 from gatedrnn.lab.records import SCHEMA, UPDATE_TIMES_FILE, UPDATE_TIMES_KIND, check_schema, read_json, write_json
+from gatedrnn.lab.training import Run
 from gatedrnn.lab.training.environment import environment
 from gatedrnn.lab.training.timing import Updates
 
@@ -53,8 +54,9 @@ def measured(setting: str, models: Sequence[str], rounds: int, turn: float = TUR
         for name in random.Random(number).sample(list(timers), len(timers)):
             seconds[name].append(float(f"{timers[name][1].turn(turn):.6g}"))
         print(f"{setting}: round {number + 1} of {rounds}", file=sys.stderr, flush=True)
-    return [
-        {
+    found = []
+    for name, (declared, updates) in timers.items():
+        entry = {
             **(declared.says or {}),
             "key": declared.run.key(),
             "engine": updates.engine,
@@ -63,8 +65,29 @@ def measured(setting: str, models: Sequence[str], rounds: int, turn: float = TUR
             "seconds": middle_of(seconds[name])._asdict(),
             "rounds": seconds[name],
         }
-        for name, (declared, updates) in timers.items()
+        found.append(entry)
+        for same in with_the_same_update(setting, declared):
+            found.append({**entry, **(same.says or {}), "key": same.run.key(), "measured_as": setting})
+    return found
+
+
+def with_the_same_update(setting: str, declared: DeclaredRun) -> list[DeclaredRun]:
+    """The runs of other budgets that only train for another time: an update of theirs is the same."""
+    grid, _, budget = setting.partition("/")
+    found = [
+        run
+        for other in BUDGETS
+        if other != budget
+        for run in declared_runs(GRIDS[grid], other)
+        if run.model_name == declared.model_name and run.seed == 0
     ]
+    return [other for other in found if _of_an_update(other.run) == _of_an_update(declared.run)]
+
+
+def _of_an_update(run: Run) -> tuple[Any, ...]:
+    """What the time of an update depends on."""
+    training = run.training
+    return run.task, run.model, training.optimizer, training.batch_size, training.clip, training.weight_decay
 
 
 def chosen(setting: str, models: Sequence[str]) -> list[DeclaredRun]:

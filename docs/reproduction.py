@@ -67,7 +67,11 @@ class Reproduction:
     def block(self, label: str) -> str:
         """The ledger, or what the records say about one item."""
         if label == "ledger":
-            return "\n".join([self.document.text[0], "", *table_lines(self._linked(self.document.overview))])
+            rows = "\n".join(table_lines(self._linked(self.document.overview)))
+            # Written last: a link inside a cell of a report is text.
+            return f"{self.document.text[0]}\n\n" + re.sub(
+                r"\| (\w+)\.md \|$", r"| [\1](\1.md) |", rows, flags=re.MULTILINE
+            )
         if label not in self.sections:
             return "Not run."
         section = self.sections[label]
@@ -131,13 +135,10 @@ def pages() -> list[str]:
 
 
 def draw(charts: Sequence[Chart]) -> None:
-    """The figures of the report: those that changed, and none that is no longer there."""
+    """The figures of the report, and none that is no longer there."""
     FIGURES.mkdir(parents=True, exist_ok=True)
-    path = FIGURES.parent / DIGESTS
-    drawn = json.loads(path.read_text()) if path.exists() else {}
     for chart in charts:
-        if drawn.get(chart.stem) != _digest(chart) or not (FIGURES / f"{chart.stem}.png").exists():
-            write(FIGURES / f"{chart.stem}.png", small_image(chart))
+        write(FIGURES / f"{chart.stem}.png", small_image(chart))
     for old in {file.stem for file in FIGURES.glob("*.png")} - {chart.stem for chart in charts}:
         (FIGURES / f"{old}.png").unlink()
 

@@ -42,6 +42,17 @@ def test_the_record_is_one_that_the_report_reads(tmp_path: Path) -> None:
     assert [place.named for place in times.by_place] == ["adding/smoke/fast", "adding/smoke/NRU"]
 
 
+def test_runs_that_only_train_for_another_time_have_the_same_update() -> None:
+    """The small models on psMNIST at desk budget are those of the paper; the large ones, and T=300, are not."""
+
+    def same(setting: str) -> list[str]:
+        (declared,) = SCRIPT["chosen"](setting, ["fast"])
+        return [run.folder for run in SCRIPT["with_the_same_update"](setting, declared)]
+
+    assert same("small_psmnist/paper") == ["small_psmnist/desk/fast/seed0"]
+    assert same("large_psmnist/paper") == same("adding/paper") == same("copy/paper") == same("ptb/paper") == []
+
+
 def test_other_settings_stay_and_the_same_is_replaced(tmp_path: Path) -> None:
     made(tmp_path, "--settings", "adding/smoke", "--models", "fast")
     made(tmp_path, "--settings", "copy/smoke", "--models", "fast")

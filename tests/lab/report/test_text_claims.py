@@ -43,7 +43,8 @@ def claims(root: Path) -> dict[str, tuple[str, str]]:
     """By label, what was seen and the verdict."""
     document = read_report(root, [*paper_items(), *own_items()])
     (section,) = [section for section in document.sections if section.anchor == "text-claims"]
-    found = {row[0]: (row[4], row[5]) for row in section.verdicts[0].rows}
+    found = {row[0]: (row[5], row[1]) for row in section.verdicts[0].rows}
+    assert section.also == tuple(found)
     assert {row[0]: row[1] for row in document.overview.rows if row[0].startswith("text:")} == {
         label: verdict for label, (_, verdict) in found.items()
     }

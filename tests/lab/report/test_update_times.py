@@ -70,6 +70,16 @@ def test_an_epoch_takes_its_updates(tmp_path: Path) -> None:
     assert times.retimed(run).seconds_an_epoch == pytest.approx(450 * 0.1)
 
 
+def test_the_same_update_at_another_budget_is_used_and_not_listed(tmp_path: Path) -> None:
+    write_sweep(tmp_path, ("fast",), seeds=1)
+    write_times(tmp_path, [entry("fast", [0.3], measured_as="adding/desk")])
+    times, warnings = found_in(tmp_path)
+    assert warnings == [] and times is not None
+    assert times.retimed(load(tmp_path)[0][0]).metrics[1]["seconds"] == pytest.approx(15.0)
+    assert times.settings() == [] and times.measured == {}
+    assert "update-times" not in [section.anchor for section in read_report(tmp_path, [item()]).sections]
+
+
 def test_charts_and_tables_against_time_use_them_and_say_so(tmp_path: Path) -> None:
     write_sweep(tmp_path, ("fast", "sigmoid", "softsign"))
     entries = [entry(model, [second]) for model, second in (("fast", 0.3), ("sigmoid", 0.2), ("softsign", 0.2))]

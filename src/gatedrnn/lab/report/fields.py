@@ -115,6 +115,8 @@ UPDATE_TIME: Fields = {
     "threads": WHOLE,
     "rounds": POSITIVES,
 }
+#: Of a setting whose updates were not measured because they are those of another one.
+SAME_UPDATE: Fields = {"measured_as": TEXT}
 _SPREAD: Fields = {"mean": NUMBER_OR_NULL, "std": NUMBER_OR_NULL, "quantiles": {"*": NUMBER_OR_NULL}}
 RECORD: Fields = {
     **MEASURE,

@@ -49,8 +49,7 @@ def _rendered(
     def draw() -> Figure:
         panels = len(clocks)
         figure, axes = new_figure(1, panels, (1.0 + 5.2 * panels, 4.6))
-        # A long title is broken, so that it does not make the figure wider than its panels.
-        figure.suptitle("\n".join(wrap(for_figure(chart.title, 160), 62 * panels)), fontsize=12)
+        figure.suptitle(_broken(for_figure(chart.title, 160), 56 * panels), fontsize=12)
         for panel, clock in zip(axes, clocks, strict=True):
             for series in chart.series:
                 _draw_series(panel, chart, series, clock)
@@ -65,6 +64,14 @@ def _rendered(
         # A name may hold letters that the font lacks: they are shown as boxes, which is no reason to warn.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         return render(draw, kinds, resolution)
+
+
+def _broken(title: str, width: int) -> str:
+    """The title in lines that are not wider than the panels: what stands in brackets at its end has its own."""
+    if len(title) <= width:
+        return title
+    head, bracket, rest = title.rpartition(" (")
+    return "\n".join([*wrap(head, width), *wrap(f"({rest}", width)] if bracket else wrap(title, width))
 
 
 def _label(series: Series) -> str:
@@ -122,6 +129,10 @@ def _dress(panel: Axes, chart: Chart, clock: int | None) -> None:
     if _is_log(chart):
         panel.set_yscale("log", nonpositive="mask")
         _widen(panel, chart)
+        low, high = panel.get_ylim()
+        if high / low < 10:  # 3 and 4 in place of 3 × 10⁰
+            panel.yaxis.set_major_formatter("{x:g}")
+            panel.yaxis.set_minor_formatter("{x:g}")
     if chart.threshold is not None:
         panel.axhline(chart.threshold, color="#777777", linewidth=1.0, linestyle=(0, (5.0, 3.0)))
     panel.set_ylabel(for_figure(chart.y_label))

@@ -35,11 +35,11 @@ def _lines(document: Document, places: Places) -> Iterator[str]:
         yield from (for_markdown(paragraph), "")
     for notice in document.notices:
         yield from (f"**{for_markdown(notice)}**", "")
+    yield from _table(document.overview)
     if document.warnings:
         yield from ("**Warnings**", "")
         yield from (f"* {for_markdown(warning)}" for warning in document.warnings)
         yield ""
-    yield from _table(document.overview)
     for section in document.sections:
         yield from _section(section, places)
 

@@ -18,7 +18,7 @@ RATIOS = (("fast", "sigmoid"), ("refine", "fast"), ("iterated_fast", "fast"))
 def section(times: UpdateTimes, items: Sequence[Item]) -> Section:
     """The ratios beside the paper's, and the times behind them."""
     measured = []
-    for place, time in times.by_place.items():
+    for place, time in times.measured.items():
         middle = middle_of(time.rounds)
         spread = f"{text.number(middle.low)} … {text.number(middle.high)}"
         row = (place._replace(model="").named, place.model, text.number(middle.median), spread)

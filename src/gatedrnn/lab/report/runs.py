@@ -34,10 +34,14 @@ class Slot(NamedTuple):
 
 @dataclass(frozen=True)
 class UpdateTime:
-    """The seconds of one update in each round of a measurement, and what they were measured on."""
+    """The seconds of one update in each round of a measurement, and what they were measured on.
+
+    ``measured_as`` names the setting that was measured, where it is another one with the same update.
+    """
 
     rounds: tuple[float, ...]
     clock: str
+    measured_as: str = ""
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def document(
     sections = [section for section in run if section.label in trained]
     own = [item for item in items if item.own and any(groups[item.label].get(name) for name in verdicts.COUNTED)]
     sections += [_item(item, runs, groups[item.label], looks) for item in own]
-    if times is not None and times.by_place:
+    if times is not None and times.measured:
         sections.append(ratios.section(times, items))
     if claims:
         sections.append(text_claims.section(claims))
@@ -136,7 +136,7 @@ def _item(item: Item, runs: Sequence[LabRun], groups: Mapping[str, Sequence[Grou
         title=item.title,
         label=item.label,
         verdict=verdict,
-        text=[*head, *said, *(f"Different from the paper: {difference}" for difference in item.differences)],
+        text=[*head, *said, *_differences(item)],
         verdicts=compared,
         charts=charts,
         tables=shown,
@@ -155,11 +155,17 @@ def _theory(item: Item, found: Theory, warnings: list[str]) -> Section:
         title=item.title,
         label=item.label,
         verdict=verdicts.of_item(verdicts.COUNTED[0], bool(pictures or shown), parts),
-        text=[item.setting, *(f"Different from the paper: {difference}" for difference in item.differences)],
+        text=[item.setting, *_differences(item)],
         verdicts=compared,
         pictures=pictures,
         tables=shown,
     )
+
+
+def _differences(item: Item) -> list[str]:
+    """Numbered, in one paragraph."""
+    said = "; ".join(f"({number}) {difference}" for number, difference in enumerate(item.differences, start=1))
+    return [f"Differences from the paper: {said}."] if said else []
 
 
 def _anchor(item: Item) -> str:

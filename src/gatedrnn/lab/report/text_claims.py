@@ -16,8 +16,6 @@ from gatedrnn.lab.report.runs import LabRun
 from gatedrnn.lab.report.theory import Theory
 from gatedrnn.lab.report.update_times import UpdateTimes, paper_ratio
 
-ANCHOR = "text-claims"
-
 
 @dataclass(frozen=True)
 class Evidence:
@@ -50,9 +48,11 @@ def section(found: Sequence[Line]) -> Section:
     for line in found:
         checked = line.checked
         cells = ("—", "—", "—") if checked is None else (held[checked.holds], checked.what, checked.seen)
-        rows.append((line.claim.label, line.claim.sentence, *cells, line.verdict))
-    header = ("claim", "the paper", "in ours", "checked as", "seen", "verdict")
-    return Section(ANCHOR, "Smaller claims of the paper", verdicts=[Table("Claims of the text.", header, rows)])
+        rows.append((line.claim.label, line.verdict, line.claim.sentence, *cells))
+    header = ("claim", "verdict", "the paper", "in ours", "checked as", "seen")
+    table = Table("Claims of the text.", header, rows)
+    labels = tuple(line.claim.label for line in found)
+    return Section("text-claims", "Smaller claims of the paper", verdicts=[table], also=labels)
 
 
 def _nru_copy(claim: TextClaim, evidence: Evidence) -> Line:

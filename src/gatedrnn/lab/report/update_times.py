@@ -49,7 +49,12 @@ class UpdateTimes:
 
     def settings(self) -> list[Slot]:
         """What was measured, without the models, in the order of the file."""
-        return list(dict.fromkeys(place._replace(model="") for place in self.by_place))
+        return list(dict.fromkeys(place._replace(model="") for place in self.measured))
+
+    @property
+    def measured(self) -> dict[Slot, UpdateTime]:
+        """Without those that are the times of another setting."""
+        return {place: time for place, time in self.by_place.items() if not time.measured_as}
 
     def ratio(self, setting: Slot, model: str, other: str) -> Middle | None:
         """The time of an update of one model by that of another in the same setting."""
@@ -99,7 +104,7 @@ def _entry(entry: Any, machine: Mapping[str, Any], places: Mapping[str, Slot]) -
     if not isinstance(entry, Mapping):
         raise ValueError(f"is {fields.shown(entry)}, expected an object")
     wrong: list[tuple[str, str]] = []
-    kept = fields.kept(entry, fields.UPDATE_TIME, wrong)
+    kept = fields.kept(entry, {**fields.UPDATE_TIME, **fields.SAME_UPDATE}, wrong)
     if wrong:
         raise ValueError("; ".join(f"{field} {what}" for field, what in wrong))
     if lacking := fields.missing(kept, fields.UPDATE_TIME):
@@ -108,7 +113,8 @@ def _entry(entry: Any, machine: Mapping[str, Any], places: Mapping[str, Slot]) -
     if kept["key"] not in places or _place(places[kept["key"]]) != place:
         raise ValueError(f"its options are not those declared today for {place.named}")
     clock = clock_of({**machine, "engine": kept["engine"]}, {"threads": kept["threads"]})
-    return place, UpdateTime(tuple(float(second) for second in kept["rounds"]), clock)
+    rounds = tuple(float(second) for second in kept["rounds"])
+    return place, UpdateTime(rounds, clock, kept.get("measured_as", ""))
 
 
 def _place(slot: Slot) -> Slot:
