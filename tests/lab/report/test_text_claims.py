@@ -132,7 +132,9 @@ def test_the_ledger_counts_runs_that_were_trained_to_their_end(tmp_path: Path) -
         folder = tmp_path / str(declared.seed)
         write_run(folder, "fast", declared.seed, outcome=None if declared.seed == 1 else "finished", key=key)
         declare(folder, "adding", "desk", "fast")
+    write_run(tmp_path / "further", "fast", 7, key="a seed more than were declared")
+    declare(tmp_path / "further", "adding", "desk", "fast")
     document = read_report(tmp_path, [item_of(EXPERIMENTS["fig:adding_mse"])])
     assert document.overview.rows == [
-        ("fig:adding_mse", "partial", "desk 1 of 28, 2 begun", "Adding: MSE against updates")
+        ("fig:adding_mse", "partial", "desk 2 of 28, 2 begun", "Adding: MSE against updates")
     ]

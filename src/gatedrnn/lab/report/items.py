@@ -74,13 +74,15 @@ class Item:
         }
 
     def has_ended(self, budget: str, run: LabRun) -> bool:
-        """Whether the run was trained to its end, with a declared length and declared options."""
-        return run.complete and run.key in self.declared[budget]
+        """Whether the run was trained to its end, with a declared length and declared options, or is a further seed."""
+        declared = self.declared[budget]
+        further = run.slot is not None and run.slot not in declared.values()
+        return run.complete and (run.key in declared or further)
 
     def is_complete(self, budget: str, runs: Iterable[LabRun]) -> bool:
         """Whether every run that is declared at this budget is there and ended, none of them cut short."""
         declared = self.declared[budget]
-        ended = {declared[run.key] for run in runs if self.has_ended(budget, run)}
+        ended = {declared[run.key] for run in runs if run.complete and run.key in declared}
         return set(self.declared[budget].values()) <= ended
 
 
