@@ -1,5 +1,6 @@
 # make demo   makes the environment and runs the main job
 # make test   lint, types and tests; what .ci/run calls
+# make report     the report, its figures and the numbers of docs/reproduction, from the records in results/
 # make sanitize   the tests of the native kernels under AddressSanitizer and UndefinedBehaviorSanitizer, and its threads
 #                 under ThreadSanitizer
 PYTHON ?= python3
@@ -10,10 +11,14 @@ export MPLCONFIGDIR := $(CURDIR)/$(VENV)/matplotlib
 # The files are UTF-8, whatever the locale says.
 export PYTHONUTF8 := 1
 
-.PHONY: demo test test-slow sanitize lint types format clean
+.PHONY: demo report test test-slow sanitize lint types format clean
 
 demo: $(VENV)/installed
 	$(BIN)/gatedrnn demo --out demo
+
+report: $(VENV)/installed
+	$(BIN)/gatedrnn report results --out report
+	$(BIN)/python docs/reproduction.py
 
 test: lint types
 	$(BIN)/python -m pytest -n 2 -m "not slow"

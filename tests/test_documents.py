@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import runpy
 import shlex
@@ -17,6 +18,7 @@ from gatedrnn.cli.failure import Failure
 from gatedrnn.cli.list import gate_table
 from gatedrnn.cli.verbs import parsed
 from gatedrnn.lab.data import SETS
+from gatedrnn.lab.experiments import CLAIMS, EXPERIMENTS
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted(
@@ -209,6 +211,27 @@ def test_the_first_screen_is_made_from_the_records() -> None:
     readme = (ROOT / "README.md").read_text()
     assert made["with_blocks"](readme) == readme
     assert made["figure"]() == made["FIGURE"].read_bytes()
+
+
+def test_the_reproduction_is_made_from_the_records() -> None:
+    """`make report` changes nothing: the report, the numbers of the pages, and what each figure shows."""
+    made = runpy.run_path(str(ROOT / "docs" / "reproduction.py"))
+    reproduction = made["Reproduction"]()
+    assert reproduction.report() == made["REPORT"].read_text()
+    assert {"README.md", "adding.md", "copy.md", "images.md", "theory.md"} <= set(made["pages"]())
+    for name in made["pages"]():
+        assert reproduction.page(name) == (made["PAGES"] / name).read_text(), name
+    figures = {path.stem: path.stat().st_size for path in made["FIGURES"].iterdir()}
+    digests = json.loads((made["FIGURES"].parent / made["DIGESTS"]).read_text())
+    assert digests == reproduction.digests() and digests.keys() == figures.keys()
+    assert max(figures.values()) < 100_000
+    # One is drawn again: the others would show the same if their digests are the same.
+    first = reproduction.document.charts()[0]
+    assert made["small_image"](first) == (made["FIGURES"] / f"{first.stem}.png").read_bytes()
+    ledger = reproduction.document.overview.rows
+    assert {row[0] for row in ledger} == {*EXPERIMENTS, *(claim.label for claim in CLAIMS)}
+    for row in ledger:
+        assert (made["PAGES"] / made["_page_of"](row[0])).exists(), row[0]
 
 
 def test_the_readme_shows_the_gates_of_the_registry() -> None:

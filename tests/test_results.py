@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS, DeclaredRun
+from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS, OWN, DeclaredRun
 from gatedrnn.lab.experiments.base import NotRunnableError
 from gatedrnn.lab.records import find_runs, read_run
 from gatedrnn.lab.training import Run
@@ -19,7 +19,7 @@ RUNS = find_runs(RESULTS)
 def _declared() -> dict[str, DeclaredRun]:
     """By the folder of the run."""
     found = {}
-    for experiment in EXPERIMENTS.values():
+    for experiment in (*EXPERIMENTS.values(), *OWN.values()):
         for budget in BUDGETS:
             try:
                 found.update({declared.folder: declared for declared in experiment.runs(budget)})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import matplotlib as mpl
@@ -30,7 +30,8 @@ _STYLE: Any = {  # matplotlib types its keys as one literal each
     "svg.fonttype": "none",  # text stays text
     "svg.hashsalt": "gatedrnn",  # or the identifiers would differ from run to run
 }
-_DPI = 150
+DPI = 150
+_METADATA: dict[str, Any] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
 
 
 def new_figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figure, list[Axes]]:
@@ -41,13 +42,15 @@ def new_figure(rows: int, columns: int, size: tuple[float, float]) -> tuple[Figu
     return figure, list(axes.flat)
 
 
-def render(draw: Callable[[], Figure]) -> dict[str, bytes]:
+def render(
+    draw: Callable[[], Figure], kinds: Sequence[str] = ("png", "svg"), resolution: int = DPI
+) -> dict[str, bytes]:
     """The drawing as {"png": …, "svg": …}, without date or program version in it."""
     images = {}
     with mpl.rc_context(_STYLE):
         figure = draw()
-        for kind, metadata in (("png", {"Software": None}), ("svg", {"Date": None, "Creator": None})):
+        for kind in kinds:
             stream = io.BytesIO()
-            figure.savefig(stream, format=kind, dpi=_DPI, metadata=metadata)
+            figure.savefig(stream, format=kind, dpi=resolution, metadata=_METADATA[kind])
             images[kind] = stream.getvalue()
     return images

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gatedrnn.gates import Gate, Sigmoid, name_of
 from gatedrnn.theory.descent import OPTIMISERS, descend, first_step_below
 from gatedrnn.theory.flow import Flow, flow
+from gatedrnn.theory.initial import uniform_time_scales
 from gatedrnn.theory.one_variable import OneVariable
 from gatedrnn.theory.rates import Fit, exponent, fit, law_of
 from gatedrnn.theory.saturation import LEVELS, Tail, compare_tails, properties, tail
@@ -56,6 +57,7 @@ def collect(gates: Sequence[Gate], progress: Progress) -> dict[str, Any]:
     numbers["theorem"] = _theorem(gates)
     tails = {name_of(gate): tail(gate) for gate in gates}
     numbers["orders"] = {f"{a}/{b}": _order(tails[a], tails[b]) for a in tails for b in tails if a != b}
+    numbers["uniform_initialisation"] = uniform_time_scales(gates)
     numbers["properties"] = {name_of(gate): vars(properties(gate)) for gate in gates}
 
     descents: dict[str, dict[str, Array]] = {name: {} for name in OPTIMISERS}

@@ -36,6 +36,7 @@ def test_each_item_comes_from_one_place() -> None:
         ("tab:results_sc", (4 * 8, 4, 4 * 2)),
         ("own:tones", (4 * 4 * 3, 4 * 4, 4 * 4)),
         ("own:wikitext2", (4, 4, 4)),
+        ("own:nru_copy", (2 * 3, 2, 2)),
     ],
 )
 def test_counts(label: str, counts: tuple[int, int, int]) -> None:
@@ -48,7 +49,7 @@ def test_every_run_can_be_made_and_is_another_one(label: str, budget: BudgetName
     runs = ALL[label].runs(budget)
     for declared in runs:
         declared.run.check()
-        assert declared.model_name.removesuffix("-GRU") in MODEL_NAMES
+        assert declared.model_name.removesuffix("-GRU") in (*MODEL_NAMES, "NRU-clip-0.1")
         assert declared.run.training.seed == declared.seed
         below = f"{declared.setting}/" if declared.setting else ""
         assert declared.folder.endswith(f"/{budget}/{declared.model_name}/{below}seed{declared.seed}")
@@ -104,6 +105,18 @@ def test_time_scales_are_observed_at_a_larger_learning_rate() -> None:
         assert {d.run.training.lr for d in EXPERIMENTS["fig:adding_timescale"].runs(budget)} == {1e-2}
     paper = {(d.run.training.updates, d.run.training.target) for d in EXPERIMENTS["fig:adding_timescale"].runs("paper")}
     assert paper == {(3_000, None)}
+
+
+@budgets
+def test_the_clipped_nru_differs_from_that_of_copy_in_its_clipping_alone(budget: BudgetName) -> None:
+    runs = OWN["own:nru_copy"].runs(budget)
+    plain = [d.run for d in runs if d.model_name == "NRU"]
+    clipped = [d.run for d in runs if d.model_name == "NRU-clip-0.1"]
+    assert [(d.folder, d.run.key()) for d in EXPERIMENTS["fig:copy_accuracy"].runs(budget, models=["NRU"])] == [
+        (d.folder, d.run.key()) for d in runs if d.model_name == "NRU"
+    ]
+    assert [run.training.clip for run in plain] == [1.0] * len(plain)
+    assert [dataclasses.replace(run, training=dataclasses.replace(run.training, clip=0.1)) for run in plain] == clipped
 
 
 def test_models_and_seeds_can_be_chosen() -> None:

@@ -59,7 +59,7 @@ def test_models_by_tasks(tmp_path: Path) -> None:
     assert "Tested once, with the weights of the best validation." in markdown
     assert "Not run: smnist." in markdown
     assert "Ours at desk budget, not the paper's setting, beside the paper's values" in markdown
-    assert "| tab:images | partial | Images |" in markdown
+    assert "| tab:images | partial | desk 9 of 18 | Images |" in markdown
     assert "| fast | 3 | 0.978 ± 0.001 | 3 ± 0 | 0.968 ± 0.001 |" in markdown  # validation, at epoch, test
     cells = Reader(page).cells
     assert "96.80 ± 0.10 (n = 3)" in cells and "96.18 ± 0.14" in cells

@@ -65,7 +65,7 @@ def test_a_run_that_measured_nothing_is_never_the_best(tmp_path: Path) -> None:
 def test_the_report_shows_the_search_and_what_counts(tmp_path: Path) -> None:
     searched(tmp_path / "runs")
     markdown, _, _ = report(tmp_path, [SPEECH])
-    assert "3 of 32 found, 3 of them ended" in markdown
+    assert "3 of 32 found, 0 of them trained to their end" in markdown
     assert "| fast | lr=0.001,clip=0.1 | 0 | accuracy 0.71 | finished | counts |" in markdown
     assert "| fast | lr=0.001,clip=1 | 0 | accuracy 0.41 | finished | — |" in markdown
     assert "| fast | 70.00 (n = 1) | 92.30 | partial |" in markdown

@@ -80,9 +80,9 @@ def test_the_papers_setting(tmp_path: Path) -> None:
     better = item(label="fig:x", values=_paper(values), columns={"adding": "mse"}, expected=("fast is first",))
     markdown, page, charts = report(tmp_path, [better, THEORY, NOT_RUN])
     rows = [line for line in markdown.splitlines() if line.startswith("| ")]
-    assert "| fig:x | differs | Adding, error |" in rows
-    assert "| fig:demo | not run | Toy problem |" in rows
-    assert "| tab:x | not run | Speech |" in rows
+    assert "| fig:x | differs | paper 9 of 9 | Adding, error |" in rows
+    assert "| fig:demo | not run | needs none | Toy problem |" in rows
+    assert "| tab:x | not run | — | Speech |" in rows
     (fast,) = [row for row in rows if row.startswith("| fast | 0.0001")]
     assert re.fullmatch(r"\| fast \| 0\.0001\d+ ± [\d.]+e−5 \(n = 3\) \| 0\.000\d+ \| agrees \|", fast)
     assert any(row.startswith("| sigmoid |") and row.endswith("| 0.5 | differs |") for row in rows)
@@ -189,7 +189,7 @@ def test_missing_and_stopped_runs_make_it_partial(tmp_path: Path) -> None:
     declared = item(models=("softsign", "sigmoid", "refine", "fast", "NRU"))
     markdown, _, _ = report(tmp_path, [declared])
     assert "| fig:adding\\_mse | partial |" in markdown
-    assert "Runs at paper budget: 12 of 15 found, 11 of them ended." in markdown
+    assert "Runs at paper budget: 12 of 15 found, 11 of them trained to their end." in markdown
     assert "finished (seed 0); budget spent at update 400 (seed 1); diverged at update 407 (seed 2)" in markdown
     assert "1 of 3 reached; median > 750 (≥ 75 %: 400 … open)" in html.unescape(markdown)
 

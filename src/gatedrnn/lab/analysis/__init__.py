@@ -10,6 +10,7 @@ from gatedrnn.lab.analysis.curves import (
     time_scale_spread,
 )
 from gatedrnn.lab.analysis.pairs import Factor, Paired, factor_between, factors, paired
+from gatedrnn.lab.analysis.rounds import Middle, middle_of
 from gatedrnn.lab.analysis.seeds import (
     LEVEL,
     Arrivals,
@@ -31,6 +32,7 @@ __all__ = [
     "Factor",
     "Mean",
     "Median",
+    "Middle",
     "Paired",
     "arrival",
     "arrivals_of",
@@ -41,6 +43,7 @@ __all__ = [
     "interval_of",
     "mean_of",
     "median_of",
+    "middle_of",
     "over_seconds",
     "over_updates",
     "paired",

@@ -13,10 +13,12 @@ from gatedrnn.lab.experiments.base import (
     Grid,
     NotRunnableError,
     PaperValue,
+    TextClaim,
     Variant,
     View,
     runs_of,
 )
+from gatedrnn.lab.experiments.claims import CLAIMS
 from gatedrnn.lab.experiments.models import MODEL_NAMES
 
 #: By the paper's labels, in the order of the paper.
@@ -26,10 +28,13 @@ EXPERIMENTS: dict[str, Experiment] = {
     for experiment in module.EXPERIMENTS
 }
 #: Experiments that are not in the paper.
-OWN: dict[str, Experiment] = {experiment.label: experiment for module in (language, tones) for experiment in module.OWN}
+OWN: dict[str, Experiment] = {
+    experiment.label: experiment for module in (copy, language, tones) for experiment in module.OWN
+}
 
 __all__ = [
     "BUDGETS",
+    "CLAIMS",
     "EXPERIMENTS",
     "MODEL_NAMES",
     "OWN",
@@ -40,6 +45,7 @@ __all__ = [
     "Grid",
     "NotRunnableError",
     "PaperValue",
+    "TextClaim",
     "Variant",
     "View",
     "runs_of",

@@ -8,6 +8,7 @@ from gatedrnn.lab.tasks import Adding
 from gatedrnn.lab.training import Training
 
 THRESHOLD = 0.02
+MILESTONES = (0.05, 0.02)
 _MODELS = ("softsign", "sigmoid", "refine", "fast", "iterated_fast", "chrono", "JANET", "NRU")
 _LSTMS = ("softsign", "sigmoid", "refine", "fast", "chrono")
 _SETTING = "T=5000, H=128, tied LSTM, RMSprop 1e-3 (α 0.99, eps 1e-8), clip 1, fresh batches of 64, 3 seeds."
@@ -85,6 +86,7 @@ EXPERIMENTS = (
         metric="mse",
         lower_is_better=True,
         threshold=THRESHOLD,
+        milestones=MILESTONES,
         view="updates",
         seeds=3,
         expected=(
@@ -104,6 +106,7 @@ EXPERIMENTS = (
         metric="mse",
         lower_is_better=True,
         threshold=THRESHOLD,
+        milestones=MILESTONES,
         view="seconds",
         seeds=3,
         expected=(

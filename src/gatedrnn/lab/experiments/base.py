@@ -115,6 +115,8 @@ class Experiment:
     lower_is_better: bool = False
     #: The value of the metric that counts as arrived.
     threshold: float | None = None
+    #: The values of the metric whose arrivals are in the table; the threshold alone where it is empty.
+    milestones: tuple[float, ...] = ()
     view: View | None = None
     #: How many seeds the paper's means are taken over.
     seeds: int = 0
@@ -173,6 +175,16 @@ class Experiment:
             if declared.model_name in (self.models if models is None else models)
             and (seeds is None or declared.seed in seeds)
         ]
+
+
+@dataclass(frozen=True)
+class TextClaim:
+    """A claim of the paper's text that is in none of its tables and figures."""
+
+    label: str
+    sentence: str
+    #: The experiment that shows it: its runs, the times of its models' updates, or the theory.
+    shown_by: str
 
 
 def declared_runs(grid: Grid, budget: BudgetName) -> list[DeclaredRun]:

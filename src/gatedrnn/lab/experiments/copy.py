@@ -1,13 +1,16 @@
-"""The copy problem: accuracy and loss against updates and time."""
+"""The copy problem: accuracy and loss against updates and time, and the NRU with a tenth of the clipping threshold."""
 
 from __future__ import annotations
 
-from gatedrnn.lab.experiments.base import Budget, Experiment, Grid, View
+import dataclasses
+
+from gatedrnn.lab.experiments.base import Budget, BudgetName, Experiment, Grid, Variant, View
 from gatedrnn.lab.experiments.models import NRU_DIFFERENCE, variants
 from gatedrnn.lab.tasks import Copy
 from gatedrnn.lab.training import Training
 
 THRESHOLD = 0.99
+MILESTONES = (0.9, 0.99)
 _MODELS = ("softsign", "sigmoid", "refine", "fast", "iterated_fast", "chrono", "JANET", "NRU")
 _SETTING = "T=500, H=128, tied LSTM, RMSprop 1e-3 (α 0.99, eps 1e-8), clip 1, fresh batches of 64, 3 seeds."
 
@@ -42,6 +45,23 @@ COPY = Grid(
 )
 
 
+#: The NRU with a clipping threshold of 0.1 in place of 1.
+CLIPPED = "NRU-clip-0.1"
+
+
+def _clipped(budget: BudgetName, seeds: int) -> Budget:
+    """The NRU's runs of the grid above, clipped at a tenth."""
+    whole = COPY.budgets[budget]
+    (model,) = (variant.model for variant in whole.models if variant.name == "NRU")
+    training = dataclasses.replace(whole.training, clip=0.1)
+    return Budget(f"{whole.note}; clip 0.1", whole.task, training, (Variant(CLIPPED, model),), seeds)
+
+
+NRU_CLIPPED = Grid(
+    "copy_nru_clipped", {"paper": _clipped("paper", 3), "desk": _clipped("desk", 1), "smoke": _clipped("smoke", 1)}
+)
+
+
 def _experiment(label: str, title: str, view: View) -> Experiment:
     return Experiment(
         label=label,
@@ -51,6 +71,7 @@ def _experiment(label: str, title: str, view: View) -> Experiment:
         metric="accuracy",
         lower_is_better=False,
         threshold=THRESHOLD,
+        milestones=MILESTONES,
         view=view,
         seeds=3,
         expected=("fast is first among the gates", "iterated_fast is faster still", "NRU diverges"),
@@ -69,4 +90,22 @@ EXPERIMENTS = (
     _experiment("fig:copy_accuracy", "Copy: accuracy against updates", "updates"),
     _experiment("fig:copy_acc_runtime", "Copy: accuracy against time", "seconds"),
     _experiment("fig:copy_loss", "Copy: loss against time", "loss"),
+)
+
+OWN = (
+    Experiment(
+        label="own:nru_copy",
+        title="Copy: NRU with clipping thresholds of 1 and 0.1",
+        tasks=("copy",),
+        setting=_SETTING.replace("tied LSTM", "NRU").replace("clip 1", "clip 1 and 0.1"),
+        metric="accuracy",
+        threshold=THRESHOLD,
+        milestones=MILESTONES,
+        view="updates",
+        seeds=3,
+        differences=(NRU_DIFFERENCE,),
+        grids=(COPY, NRU_CLIPPED),
+        shown=("NRU", CLIPPED),
+        own=True,
+    ),
 )

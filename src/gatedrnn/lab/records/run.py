@@ -14,11 +14,14 @@ SCHEMA = 1
 RUN_KIND = "gatedrnn run"
 RECORD_KIND = "gatedrnn record"
 ENVIRONMENT_KIND = "gatedrnn environment"
+UPDATE_TIMES_KIND = "gatedrnn update times"
 
 OPTIONS_FILE = "options.json"
 ENVIRONMENT_FILE = "environment.json"
 METRICS_FILE = "metrics.jsonl"
 RECORD_FILE = "record.json"
+#: Beside the runs: how long one update of each model takes on a quiet machine.
+UPDATE_TIMES_FILE = "update_times.json"
 
 # Levels of lists and objects inside each other. A record has six; what has more would break those who walk through it.
 _DEEPEST = 50

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gatedrnn.lab.analysis import Curve, finite, over_seconds, over_updates, time_scale_layers, time_scale_spread
+from gatedrnn.lab.records import UPDATE_TIMES_FILE
 from gatedrnn.lab.report.document import Chart, Series, Track
 from gatedrnn.lab.report.groups import Group, clocks_of
 from gatedrnn.lab.report.looks import Looks
 from gatedrnn.lab.report.measure import Measure
 from gatedrnn.lab.report.runs import LabRun
 
+TIMED_APART = f"Time: updates × the time of one update measured on a quiet machine ({UPDATE_TIMES_FILE})."
 #: A curve with more points than this is thinned for the page and the figures; the tables see every evaluation.
 MOST_POINTS = 1000
 
@@ -57,6 +59,8 @@ def learning_curves(
         "are of the logarithm. Thin: each seed. Against time the seeds are interpolated.",
         *_marks(groups),
     ]
+    if any(run.update_time is not None for found in groups for run in found.runs):
+        note.append(TIMED_APART)
     if any("validation" in run.record for found in groups for run in found.runs):
         note.insert(0, "Measured on validation data.")
     return Chart(

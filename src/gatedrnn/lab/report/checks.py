@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from gatedrnn.lab.report.claims import Before, Best, Both, Claim, Diverges, Fails, LongestTimeScale, StaysPut
+from gatedrnn.lab.report.claims import (
+    Before,
+    Best,
+    Both,
+    Claim,
+    Comparable,
+    Diverges,
+    Fails,
+    LongestTimeScale,
+    StaysPut,
+    TimeRatio,
+)
 
 #: The gates that the paper sets beside the fast one.
 GATES = ("softsign", "sigmoid", "refine")
@@ -17,6 +28,10 @@ CHECKS: dict[str, Claim] = {
     "NRU diverges": Diverges("NRU"),
     "fast ends orders of magnitude above the rest": LongestTimeScale("fast", (*GATES, "chrono")),
     "chrono stays where it began": StaysPut("chrono"),
+    "fast is comparable to NRU, whose updates take longer": Comparable("fast", "NRU"),
+    "fast takes 3 % more time than sigmoid (14.7/14.3), refine 59 % more (22.7/14.3)": Both(
+        TimeRatio("fast", "sigmoid", 14.7 / 14.3, "psmnist"), TimeRatio("refine", "sigmoid", 22.7 / 14.3, "psmnist")
+    ),
     "fast is best on each task": Best("fast", (*GATES, *_BASELINES), ("smnist", "psmnist", "scifar")),
     "NRU is best on psMNIST, fast is best there among the gates": Both(
         Best("NRU", (*GATES, "UR", "fast", "UF", "chrono", "JANET"), ("psmnist",)),

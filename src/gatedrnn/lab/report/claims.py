@@ -12,16 +12,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from gatedrnn.lab.analysis import Factor, factor_between, factors, finite, interval_of
+from gatedrnn.lab.analysis import Factor, Middle, factor_between, factors, finite, interval_of, middle_of
 from gatedrnn.lab.analysis.thresholds import Clock
 from gatedrnn.lab.report import text
 from gatedrnn.lab.report.groups import Group
-from gatedrnn.lab.report.runs import LabRun
+from gatedrnn.lab.report.runs import LabRun, UpdateTime
 
 #: Fewer seeds than this decide nothing.
 FEWEST = 3
 _ORDERS_OF_MAGNITUDE = 10.0
 _STILL = 2.0
+_COMPARABLE = 2.0
+#: How far a ratio of times may be from the paper's.
+NEAR = 0.05
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,10 @@ class Diverges:
         diverged = sum(run.outcome == "diverged" for run in runs)
         cut = sum(not run.complete for run in runs)
         seen = f"{diverged} of {len(runs)} runs diverged" + (f", {cut} were cut before the end" if cut else "")
+        best = [value for run in runs if run.outcome != "diverged" and (value := run.value("best")) is not None]
+        if best:
+            ends = dict.fromkeys(text.number(end) for end in (min(best), max(best)))
+            seen += f"; best {runs[0].measure.name} of the others {' to '.join(ends)}"
         return Checked(what, _alike(diverged, len(runs) - diverged - cut, cut), seen)
 
 
@@ -170,12 +177,7 @@ class StaysPut:
         begun = {run.seed: scales[0][1] for run in groups[self.model].runs if (scales := _scales(run))}
         ratios = [end / begun[seed] for seed, (_, end) in _ends(groups[self.model]).items() if begun[seed] > 0]
         found = factors(ratios)
-        holds: bool | None = None
-        if found.n >= FEWEST and found.low > 1 / _STILL and found.high < _STILL:
-            holds = True
-        elif found.n >= FEWEST and (found.high < 1 / _STILL or found.low > _STILL):
-            holds = False
-        return Checked(what, holds, f"at the end {_times(found, 'as long as at the beginning')}")
+        return Checked(what, _inside(found, _STILL), f"at the end {_times(found, 'as long as at the beginning')}")
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,51 @@ class Best:
 
 
 @dataclass(frozen=True)
+class Comparable:
+    """One model reaches the threshold about when another one does: within a factor of two."""
+
+    model: str
+    other: str
+
+    def check(self, groups: Mapping[str, Group], threshold: float | None, clock: Clock = "update") -> Checked:
+        """Seed by seed; seconds only where both were timed on the same clock."""
+        unit = "updates" if clock == "update" else "seconds"
+        what = f"{self.model} and {self.other} need the same number of {unit}, within a factor of two"
+        lacking = [name for name in (self.model, self.other) if name not in groups]
+        if threshold is None or lacking:
+            return _not_run(what, *lacking)
+        one, other = groups[self.model], groups[self.other]
+        if clock == "seconds" and len({run.clock for run in (*one.runs, *other.runs)}) > 1:
+            return Checked(what, None, f"{self.other}: timed on another engine or machine")
+        found = factor_between(one.arrival_of_each(threshold, clock), other.arrival_of_each(threshold, clock))
+        medians = (f"{g.name}: median {text.median_only(g.arrivals(threshold, clock).median)}" for g in (one, other))
+        seen = f"{'; '.join(medians)}; {self.other} {_times(found, 'as many')}"
+        return Checked(what, _inside(found, _COMPARABLE), seen)
+
+
+@dataclass(frozen=True)
+class TimeRatio:
+    """An update of one model takes so many times as long as of another, as measured apart from the runs."""
+
+    model: str
+    other: str
+    paper: float
+    task: str
+
+    def check(self, groups: Mapping[str, Group], threshold: float | None, clock: Clock = "update") -> Checked:
+        """From the rounds of the measurement."""
+        what = (
+            f"the time of an update with {self.model} ÷ with {self.other} is {self.paper:.3f} within {100 * NEAR:g} %"
+        )
+        parts = [groups[name].of_task(self.task) if name in groups else None for name in (self.model, self.other)]
+        times = [None if part is None else part.runs[0].update_time for part in parts]
+        found = ratio_of(*times)
+        if found is None:
+            return Checked(what, None, "not measured apart from the runs")
+        return Checked(what, near(found, self.paper), f"{self.model} ÷ {self.other}: {text.middle(found)}")
+
+
+@dataclass(frozen=True)
 class Both:
     """Two claims in one sentence."""
 
@@ -222,6 +269,19 @@ class Both:
         """Both hold."""
         one, two = (claim.check(groups, threshold, clock) for claim in (self.first, self.second))
         return Checked(f"{one.what}; {two.what}", all_of([one.holds, two.holds]), f"{one.seen}; {two.seen}")
+
+
+def near(ratio: Middle, paper: float) -> bool | None:
+    """Whether a ratio of times is that of the paper: with the middle half of its rounds, or surely not."""
+    low, high = (1 - NEAR) * paper, (1 + NEAR) * paper
+    return True if low <= ratio.low and ratio.high <= high else False if ratio.high < low or ratio.low > high else None
+
+
+def ratio_of(ours: UpdateTime | None, other: UpdateTime | None) -> Middle | None:
+    """Of two times of an update, round by round; None where one lacks, or their engines or machines differ."""
+    if ours is None or other is None or ours.clock != other.clock or len(ours.rounds) != len(other.rounds):
+        return None
+    return middle_of([a / b for a, b in zip(ours.rounds, other.rounds, strict=True)])
 
 
 def _tested(groups: Mapping[str, Group], model: str, task: str, column: str) -> dict[int, float]:
@@ -257,6 +317,15 @@ def _above(found: Factor, bound: float) -> bool | None:
     if found.n < FEWEST:
         return None
     return True if found.low > bound else False if found.high < bound else None
+
+
+def _inside(found: Factor, bound: float) -> bool | None:
+    """Whether the factor is surely between 1/bound and the bound, or surely outside."""
+    if found.n < FEWEST:
+        return None
+    if found.low > 1 / bound and found.high < bound:
+        return True
+    return False if found.high < 1 / bound or found.low > bound else None
 
 
 def _alike(agreeing: int, against: int, unknown: int) -> bool | None:

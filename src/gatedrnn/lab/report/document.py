@@ -102,6 +102,8 @@ class Section:
     charts: list[Chart] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
+    #: Further labels that it speaks of.
+    also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,11 @@ def _amount(value: Any) -> bool:
     return number is not None and number >= 0
 
 
+def _positive(value: Any) -> bool:
+    number = finite(value)
+    return number is not None and number > 0
+
+
 def _number_or_null(value: Any) -> bool:
     return value is None or isinstance(value, float) or finite(value) is not None  # NaN and inf are null, misspelt
 
@@ -75,6 +80,11 @@ def _blocks(value: Any) -> bool:
 
 
 BLOCKS = Kind("sums over blocks of the test data", _blocks)
+POSITIVES = Kind(
+    "a list of positive numbers",
+    lambda value: isinstance(value, list) and 0 < len(value) <= _MOST_PARTS and all(map(_positive, value)),
+)
+LIST = Kind("a list", lambda value: isinstance(value, list))
 SCALE = Kind(f"{' or '.join(SCALES)}", lambda value: isinstance(value, str) and value in SCALES)
 
 #: Kinds by the names of the fields; "*" stands for every name.
@@ -93,6 +103,20 @@ DECLARED: Fields = {"grid": TEXT, "budget": TEXT, "model": TEXT, "seed": SEED, "
 MEASURE: Fields = {"metric": TEXT, "lower_is_better": TRUTH, "metric_unit": TEXT_OR_NULL, "metric_scale": SCALE}
 NEEDED = ("key", "task.name", "model.cell", "training.seed")
 ENVIRONMENT: Fields = {"engine": TEXT_OR_NULL, "processor": TEXT_OR_NULL}
+#: The record of update times; each of its entries.
+UPDATE_TIMES: Fields = {"machine": {"processor": TEXT_OR_NULL}, "updates": LIST}
+UPDATE_TIME: Fields = {
+    "grid": TEXT,
+    "budget": TEXT,
+    "task": TEXT,
+    "model": TEXT,
+    "key": TEXT,
+    "engine": TEXT,
+    "threads": WHOLE,
+    "rounds": POSITIVES,
+}
+#: Of a setting whose updates were not measured because they are those of another one.
+SAME_UPDATE: Fields = {"measured_as": TEXT}
 _SPREAD: Fields = {"mean": NUMBER_OR_NULL, "std": NUMBER_OR_NULL, "quantiles": {"*": NUMBER_OR_NULL}}
 RECORD: Fields = {
     **MEASURE,

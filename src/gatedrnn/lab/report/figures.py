@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import sys
 import warnings
+from collections.abc import Sequence
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,9 @@ from gatedrnn.lab.analysis import Curve
 from gatedrnn.lab.analysis.thresholds import LARGEST
 from gatedrnn.lab.report.document import Chart, Series
 from gatedrnn.lab.report.text import for_figure
-from gatedrnn.theory.canvas import new_figure, render
+from gatedrnn.theory.canvas import DPI, new_figure, render
 
+_SMALL = 90  # dots an inch of a figure in a document
 _MOST_DECADES, _TICKS = 50, 6  # of a logarithmic axis
 _DASHES: dict[str, Any] = {  # SVG's dashes as matplotlib writes them
     "": "-",
@@ -29,15 +32,28 @@ _DASHES: dict[str, Any] = {  # SVG's dashes as matplotlib writes them
 
 def images(chart: Chart) -> dict[str, bytes]:
     """The chart as {"png": …, "svg": …}: against updates, and against time once for each clock."""
+    return _rendered(chart, [None, *range(len(chart.clocks))])
+
+
+def small_image(chart: Chart) -> bytes:
+    """The chart as a PNG for a document, small enough to keep: only against what it is about."""
+    against_time = chart.against == "seconds" and chart.clocks
+    return _rendered(chart, [*range(len(chart.clocks))] if against_time else [None], ("png",), _SMALL)["png"]
+
+
+def _rendered(
+    chart: Chart, clocks: Sequence[int | None], kinds: Sequence[str] = ("png", "svg"), resolution: int = DPI
+) -> dict[str, bytes]:
+    """A panel for each of the clocks; None is updates."""
 
     def draw() -> Figure:
-        panels = 1 + len(chart.clocks)
+        panels = len(clocks)
         figure, axes = new_figure(1, panels, (1.0 + 5.2 * panels, 4.6))
-        figure.suptitle(for_figure(chart.title, 100), fontsize=12)
-        for i, panel in enumerate(axes):
+        figure.suptitle(_broken(for_figure(chart.title, 160), 56 * panels), fontsize=12)
+        for panel, clock in zip(axes, clocks, strict=True):
             for series in chart.series:
-                _draw_series(panel, chart, series, None if i == 0 else i - 1)
-            _dress(panel, chart, None if i == 0 else i - 1)
+                _draw_series(panel, chart, series, clock)
+            _dress(panel, chart, clock)
         handles = [
             Line2D([], [], color=s.look.light, linestyle=_DASHES[s.look.dash], label=_label(s)) for s in chart.series
         ]
@@ -47,7 +63,15 @@ def images(chart: Chart) -> dict[str, bytes]:
     with warnings.catch_warnings(), np.errstate(over="ignore"):  # a margin around a time scale may leave the numbers
         # A name may hold letters that the font lacks: they are shown as boxes, which is no reason to warn.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
-        return render(draw)
+        return render(draw, kinds, resolution)
+
+
+def _broken(title: str, width: int) -> str:
+    """The title in lines that are not wider than the panels: what stands in brackets at its end has its own."""
+    if len(title) <= width:
+        return title
+    head, bracket, rest = title.rpartition(" (")
+    return "\n".join([*wrap(head, width), *wrap(f"({rest}", width)] if bracket else wrap(title, width))
 
 
 def _label(series: Series) -> str:
@@ -105,6 +129,10 @@ def _dress(panel: Axes, chart: Chart, clock: int | None) -> None:
     if _is_log(chart):
         panel.set_yscale("log", nonpositive="mask")
         _widen(panel, chart)
+        low, high = panel.get_ylim()
+        if high / low < 10:  # 3 and 4 in place of 3 × 10⁰
+            panel.yaxis.set_major_formatter("{x:g}")
+            panel.yaxis.set_minor_formatter("{x:g}")
     if chart.threshold is not None:
         panel.axhline(chart.threshold, color="#777777", linewidth=1.0, linestyle=(0, (5.0, 3.0)))
     panel.set_ylabel(for_figure(chart.y_label))

@@ -112,7 +112,7 @@ def name_of_model(model: Mapping[str, Any]) -> str:
     if cell == "gru" and like is not None:
         return f"{like}{GRU_SUFFIX}"
     kind = "" if (cell, tied) == ("lstm", True) else f"untied {cell} " if cell == "lstm" else f"{cell} "
-    return f"{kind}{gate}" + ("" if init == "constant" else f" {init}")
+    return f"{kind}{gate}" + ("" if init in (None, "constant") else f" {init}")
 
 
 def lstm_of(model: str) -> str:

@@ -37,6 +37,7 @@ class Item:
     theory: bool = False
     differences: tuple[str, ...] = ()
     own: bool = False
+    milestones: tuple[float, ...] = ()
 
     def budget_of(self, run: LabRun) -> str | None:
         """The budget at which the run belongs to this item: by what its sweep declared, else by its key."""
@@ -71,6 +72,12 @@ class Item:
             budget: in_order(group(model, model, members) for model, members in models.items())
             for budget, models in found.items()
         }
+
+    def has_ended(self, budget: str, run: LabRun) -> bool:
+        """Whether the run was trained to its end, with a declared length and declared options, or is a further seed."""
+        declared = self.declared[budget]
+        further = run.slot is not None and run.slot not in declared.values()
+        return run.complete and (run.key in declared or further)
 
     def is_complete(self, budget: str, runs: Iterable[LabRun]) -> bool:
         """Whether every run that is declared at this budget is there and ended, none of them cut short."""
@@ -144,4 +151,5 @@ def item_of(experiment: Experiment) -> Item:
         theory=experiment.theory,
         differences=experiment.differences,
         own=experiment.own,
+        milestones=experiment.milestones,
     )

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gatedrnn.lab.records import OPTIONS_FILE
-from gatedrnn.lab.report import folder
+from gatedrnn.lab.report import folder, update_times
+from gatedrnn.lab.report.document import Document
 from gatedrnn.lab.report.figures import images
 from gatedrnn.lab.report.items import Item, measures_of, own_items, paper_items
 from gatedrnn.lab.report.markdown import markdown
@@ -36,15 +37,7 @@ def make_report(
     Raises ValueError if there is nothing to report, OSError if ``out`` cannot be written to or holds something else.
     """
     folder.check(out)
-    if not runs.is_dir():
-        raise ValueError(f"no runs to report: {runs} is not a folder")
-    items = [*paper_items(), *own_items()] if items is None else items
-    found, warnings = load(runs, measures_of(items))
-    if not found and warnings:
-        raise ValueError(f"no readable run in {runs}: {warnings[0]}")
-    if not found:
-        raise ValueError(f"no runs to report in {runs}: no folder there holds an {OPTIONS_FILE}")
-    report = document(found, warnings, items, find(runs, theory, warnings))
+    report = read_report(runs, items, theory)
     charts = report.charts()
     contents = {folder.figure_file(picture.stem, "png"): picture.png for picture in report.pictures()}
     step = progress or (lambda done, total, what: None)
@@ -60,3 +53,17 @@ def make_report(
     folder.write_report(out, contents)
     step(total, total, "done")
     return report.warnings
+
+
+def read_report(runs: Path, items: Sequence[Item] | None = None, theory: Path | None = None) -> Document:
+    """What :func:`make_report` writes, before it becomes files. Raises ValueError if there is nothing to report."""
+    if not runs.is_dir():
+        raise ValueError(f"no runs to report: {runs} is not a folder")
+    items = [*paper_items(), *own_items()] if items is None else items
+    found, warnings = load(runs, measures_of(items))
+    if not found and warnings:
+        raise ValueError(f"no readable run in {runs}: {warnings[0]}")
+    if not found:
+        raise ValueError(f"no runs to report in {runs}: no folder there holds an {OPTIONS_FILE}")
+    times = update_times.find(runs, items, warnings)
+    return document(found, warnings, items, find(runs, theory, warnings), times)

@@ -2,35 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from gatedrnn.lab.report.document import Chart, Document, Picture, Section, Table
 from gatedrnn.lab.report.folder import figure_file
 from gatedrnn.lab.report.text import for_markdown
 
+#: Where the files of a chart or picture are, below the folder of the Markdown: what is shown, then other forms of it.
+Places = Callable[[Chart | Picture], Sequence[str]]
 
-def markdown(document: Document) -> str:
+
+def beside(shown: Chart | Picture) -> list[str]:
+    """As a report has them: in the folder of figures."""
+    kinds = ("png", "svg") if isinstance(shown, Chart) else ("png",)
+    return [figure_file(shown.stem, kind) for kind in kinds]
+
+
+def markdown(document: Document, places: Places = beside) -> str:
     """The whole report as report.md."""
-    return "\n".join(_lines(document)) + "\n"
+    return "\n".join(_lines(document, places)) + "\n"
 
 
-def _lines(document: Document) -> Iterator[str]:
+def table_lines(table: Table) -> list[str]:
+    """One table with its caption above."""
+    return list(_table(table))
+
+
+def _lines(document: Document, places: Places) -> Iterator[str]:
     yield f"# {for_markdown(document.title)}"
     yield ""
     for paragraph in document.text:
         yield from (for_markdown(paragraph), "")
     for notice in document.notices:
         yield from (f"**{for_markdown(notice)}**", "")
+    yield from _table(document.overview)
     if document.warnings:
         yield from ("**Warnings**", "")
         yield from (f"* {for_markdown(warning)}" for warning in document.warnings)
         yield ""
-    yield from _table(document.overview)
     for section in document.sections:
-        yield from _section(section)
+        yield from _section(section, places)
 
 
-def _section(section: Section) -> Iterator[str]:
+def _section(section: Section, places: Places) -> Iterator[str]:
     label = f" ({for_markdown(section.label)})" if section.label else ""
     yield from (f"## {for_markdown(section.title)}{label}", "")
     if section.verdict:
@@ -40,9 +54,9 @@ def _section(section: Section) -> Iterator[str]:
     for table in section.verdicts:
         yield from _table(table)
     for chart in section.charts:
-        yield from _chart(chart)
+        yield from (_image(chart, places), "", _note(chart, places), "")
     for picture in section.pictures:
-        yield from (_image(picture), "")
+        yield from (_image(picture, places), "")
     for table in section.tables:
         yield from _table(table)
 
@@ -54,11 +68,11 @@ def _table(table: Table) -> Iterator[str]:
     yield ""
 
 
-def _chart(chart: Chart) -> Iterator[str]:
-    yield from (_image(chart), "")
-    yield f"{for_markdown(chart.note)} As [SVG]({figure_file(chart.stem, 'svg')})."
-    yield ""
+def _note(chart: Chart, places: Places) -> str:
+    others = places(chart)[1:]
+    links = ", ".join(f"[{place.rpartition('.')[2].upper()}]({place})" for place in others)
+    return for_markdown(chart.note) + (f" As {links}." if links else "")
 
 
-def _image(shown: Chart | Picture) -> str:
-    return f"![{for_markdown(shown.title)}]({figure_file(shown.stem, 'png')})"
+def _image(shown: Chart | Picture, places: Places) -> str:
+    return f"![{for_markdown(shown.title)}]({places(shown)[0]})"

@@ -44,12 +44,12 @@ def _lines(document: Document) -> Iterator[str]:
     yield f"<h1>{for_html(document.title)}</h1>"
     yield from (f"<p>{for_html(paragraph)}</p>" for paragraph in document.text)
     yield from (f'<p class="notice" role="note">{for_html(notice)}</p>' for notice in document.notices)
+    anchors = {label: section.anchor for section in document.sections for label in (section.label, *section.also)}
+    yield from _table(document.overview, {}, anchors)
     if document.warnings:
         yield '<div class="warnings" role="note"><strong>Warnings</strong><ul>'
         yield from (f"<li>{for_html(warning)}</li>" for warning in document.warnings)
         yield "</ul></div>"
-    anchors = {section.label: section.anchor for section in document.sections if section.label}
-    yield from _table(document.overview, {}, anchors)
     for section in document.sections:
         yield from _section(section)
     yield f'<script type="application/json" id="data">{_data(document)}</script>'

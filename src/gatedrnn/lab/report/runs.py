@@ -26,6 +26,23 @@ class Slot(NamedTuple):
     seed: int
     setting: str = ""
 
+    @property
+    def named(self) -> str:
+        """Grid, budget and model: "adding/paper/fast"."""
+        return "/".join(filter(None, (self.grid, self.budget, self.model)))
+
+
+@dataclass(frozen=True)
+class UpdateTime:
+    """The seconds of one update in each round of a measurement, and what they were measured on.
+
+    ``measured_as`` names the setting that was measured, where it is another one with the same update.
+    """
+
+    rounds: tuple[float, ...]
+    clock: str
+    measured_as: str = ""
+
 
 @dataclass(frozen=True)
 class LabRun:
@@ -46,6 +63,8 @@ class LabRun:
     outcome: str
     clock: str
     slot: Slot | None = None
+    #: How long one of its updates takes, measured apart from it; None where its seconds are its own.
+    update_time: UpdateTime | None = None
 
     @property
     def last_update(self) -> int:
@@ -170,7 +189,7 @@ def _run(name: str, found: _Opened, known: Mapping[str, Measure], said: list[str
         metrics=evaluations(found.lines, measure.name, said),
         record=found.record,
         outcome=found.record.get("outcome", "unfinished"),
-        clock=_clock(found.environment, training),
+        clock=clock_of(found.environment, training),
         slot=found.slot,
     )
 
@@ -209,7 +228,7 @@ def _kept(file: str, written: dict[str, Any], wanted: fields.Fields, said: list[
     return found
 
 
-def _clock(environment: Mapping[str, Any], training: Mapping[str, Any]) -> str:
+def clock_of(environment: Mapping[str, Any], training: Mapping[str, Any]) -> str:
     """What a time was measured on. Times are compared only where all of this is the same."""
     engine = (environment.get("engine") or "unknown").partition(":")[0]
     processor = environment.get("processor") or "unknown processor"

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from gatedrnn.lab.analysis import finite
 from gatedrnn.lab.experiments import View
-from gatedrnn.lab.report import lengths, tables, text, theory, verdicts
+from gatedrnn.lab.report import ledger, lengths, ratios, tables, text, text_claims, theory, verdicts
 from gatedrnn.lab.report.charts import learning_curves, time_scale_charts
 from gatedrnn.lab.report.comparisons import BUDGET_NAMES, compare, papers_values, sentences
 from gatedrnn.lab.report.document import Chart, Document, Section, Table
@@ -18,15 +18,23 @@ from gatedrnn.lab.report.measure import LOSS
 from gatedrnn.lab.report.runs import LabRun
 from gatedrnn.lab.report.stability import stability_charts
 from gatedrnn.lab.report.theory import Theory
+from gatedrnn.lab.report.update_times import UpdateTimes
 
 
 def document(
-    runs: Sequence[LabRun], warnings: Sequence[str], items: Sequence[Item], found_theory: Theory | None = None
+    runs: Sequence[LabRun],
+    warnings: Sequence[str],
+    items: Sequence[Item],
+    found_theory: Theory | None = None,
+    times: UpdateTimes | None = None,
 ) -> Document:
-    """The whole report of these runs, and of the theory if its results were found."""
+    """The whole report of these runs, of the theory if its results were found, and of update times if there are any."""
     said = [*warnings, *_undeclared(runs, items)]
+    as_found, by_label = runs, {item.label: item for item in items}
+    runs = runs if times is None else [times.retimed(run) for run in runs]
     groups = {item.label: item.groups(runs) for item in items}
     others = by_options([run for run in runs if not any(item.budget_of(run) for item in items)])
+    claims = text_claims.lines(text_claims.Evidence(by_label, runs, times, found_theory))
     models = {found.model for several in groups.values() for members in several.values() for found in members}
     looks = Looks(models | {found.model for task in others.values() for found in task})
     of_paper = []
@@ -43,18 +51,18 @@ def document(
     sections = [section for section in run if section.label in trained]
     own = [item for item in items if item.own and any(groups[item.label].get(name) for name in verdicts.COUNTED)]
     sections += [_item(item, runs, groups[item.label], looks) for item in own]
+    if times is not None and times.measured:
+        sections.append(ratios.section(times, items))
+    if claims:
+        sections.append(text_claims.section(claims))
     sections += [_other(i, task, found, items, looks) for i, (task, found) in enumerate(others.items(), start=1)]
     sections += [section for section in run if section.label not in trained]
     sections += [section for section in of_paper if section.verdict == verdicts.NOT_RUN]
-    sections.append(Section("all-runs", "All runs", tables=[tables.all_runs(runs)]))
+    sections.append(Section("all-runs", "All runs", tables=[tables.all_runs(as_found)]))
     sections.append(Section("rules", "How to read the verdicts", text=list(verdicts.RULES)))
-    overview = Table(
-        "Every table and figure of the paper.",
-        ("label", "verdict", "what"),
-        [(section.label, section.verdict, section.title) for section in of_paper],
-    )
-    title = "gatedrnn: runs beside the paper"
-    return Document(title, [_summary(runs)], _notices(runs, items), said, overview, sections)
+    overview = ledger.table(of_paper, by_label, runs, claims)
+    head = [ledger.counts(of_paper, claims), _summary(runs)]
+    return Document("gatedrnn: runs beside the paper", head, _notices(runs, items), said, overview, sections)
 
 
 def _notices(runs: Sequence[LabRun], items: Sequence[Item]) -> list[str]:
@@ -72,13 +80,20 @@ def _notices(runs: Sequence[LabRun], items: Sequence[Item]) -> list[str]:
 
 
 def _undeclared(runs: Sequence[LabRun], items: Sequence[Item]) -> list[str]:
-    """Runs whose sweep declared other options for their place than this version does."""
+    """Runs whose sweep declared other options for their place than this version does, those of one grid together."""
     keys = {key for item in items for slots in item.declared.values() for key in slots}
+    found: dict[str, list[str]] = {}
+    for run in runs:
+        if run.slot is not None and run.key not in keys and any(item.budget_of(run) for item in items):
+            epochs = f" ({run.training['epochs']} epochs)" if run.training.get("epochs") else ""
+            found.setdefault(f"declared today for {run.slot.grid} at {run.slot.budget} budget{epochs}", []).append(
+                run.name
+            )
     return [
-        f"{run.name}: its options are not those declared today for {run.slot.grid} at {run.slot.budget} budget"
-        + (f" (it has {run.training['epochs']} epochs)" if run.training.get("epochs") else "")
-        for run in runs
-        if run.slot is not None and run.key not in keys and any(item.budget_of(run) for item in items)
+        f"{names[0]}: its options are not those {place}"
+        if len(names) == 1
+        else f"{names[0]} and {len(names) - 1} more: their options are not those {place}"
+        for place, names in found.items()
     ]
 
 
@@ -121,7 +136,7 @@ def _item(item: Item, runs: Sequence[LabRun], groups: Mapping[str, Sequence[Grou
         title=item.title,
         label=item.label,
         verdict=verdict,
-        text=[*head, *said, *(f"Different from the paper: {difference}" for difference in item.differences)],
+        text=[*head, *said, *_differences(item)],
         verdicts=compared,
         charts=charts,
         tables=shown,
@@ -140,11 +155,17 @@ def _theory(item: Item, found: Theory, warnings: list[str]) -> Section:
         title=item.title,
         label=item.label,
         verdict=verdicts.of_item(verdicts.COUNTED[0], bool(pictures or shown), parts),
-        text=[item.setting, *(f"Different from the paper: {difference}" for difference in item.differences)],
+        text=[item.setting, *_differences(item)],
         verdicts=compared,
         pictures=pictures,
         tables=shown,
     )
+
+
+def _differences(item: Item) -> list[str]:
+    """Numbered, in one paragraph."""
+    said = "; ".join(f"({number}) {difference}" for number, difference in enumerate(item.differences, start=1))
+    return [f"Differences from the paper: {said}."] if said else []
 
 
 def _anchor(item: Item) -> str:
@@ -160,9 +181,10 @@ def _why_not(item: Item, best: str | None) -> str:
 
 
 def _found(item: Item, budget: str, runs: Sequence[LabRun]) -> str:
-    here, ended = len(runs), sum(run.complete for run in runs)
+    here, ended = len(runs), sum(item.has_ended(budget, run) for run in runs)
     note = f" ({item.notes[budget]})" if budget in item.notes else ""
-    return f"Runs at {budget} budget{note}: {here} of {len(item.declared[budget])} found, {ended} of them ended."
+    declared = len(item.declared[budget])
+    return f"Runs at {budget} budget{note}: {here} of {declared} found, {ended} of them trained to their end."
 
 
 def _tables_of(item: Item, budget: str, task: str, groups: Sequence[Group]) -> list[Table]:
@@ -171,14 +193,20 @@ def _tables_of(item: Item, budget: str, task: str, groups: Sequence[Group]) -> l
     if item.view == "length":
         table = lengths.table(groups, item.threshold)
         return [replace(table, caption=prefix + table.caption)]
-    return _tables(groups, item.threshold, item.view, prefix)
+    return _tables(groups, item.threshold, item.view, prefix, item.milestones)
 
 
-def _tables(groups: Sequence[Group], threshold: float | None, view: View | None, prefix: str = "") -> list[Table]:
+def _tables(
+    groups: Sequence[Group],
+    threshold: float | None,
+    view: View | None,
+    prefix: str = "",
+    milestones: Sequence[float] = (),
+) -> list[Table]:
     """The tables behind the charts of a view; all of them for None."""
     found: list[Table | None] = [tables.selected(groups), tables.parts(groups)]
     if view != "seconds":
-        found.append(tables.results(groups, threshold))
+        found.append(tables.results(groups, milestones or ([] if threshold is None else [threshold])))
     if view in (None, "updates") and threshold is not None:
         found.append(tables.firsts(groups, threshold))
     if view in (None, "seconds"):

@@ -15,17 +15,15 @@ from gatedrnn.lab.report.groups import Group, clocks_of, describe
 from gatedrnn.lab.report.runs import LabRun, Slot
 
 
-def results(groups: Sequence[Group], threshold: float | None) -> Table:
-    """What each model reached, in how many updates, and how its runs ended."""
+def results(groups: Sequence[Group], thresholds: Sequence[float]) -> Table:
+    """What each model reached, in how many updates to each threshold, and how its runs ended."""
     metric = groups[0].measure.name
     header = ["model", "seeds", f"best {metric}", f"last {metric}"]
-    if threshold is not None:
-        header.append(f"updates to {metric} {text.number(threshold)}")
+    header += [f"updates to {metric} {text.number(threshold)}" for threshold in thresholds]
     rows = []
     for found in groups:
         row = [found.name, str(len(found.runs)), text.mean(found.mean("best")), text.mean(found.mean("final"))]
-        if threshold is not None:
-            row.append(text.arrivals(found.arrivals(threshold)))
+        row += [text.arrivals(found.arrivals(threshold)) for threshold in thresholds]
         rows.append((*row, _outcomes(found)))
     place = "On validation data: mean" if any("validation" in r.record for f in groups for r in f.runs) else "Mean"
     return Table(f"{place} ± standard deviation over seeds.", (*header, "how the runs ended"), rows, models=0)

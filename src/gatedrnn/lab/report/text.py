@@ -10,7 +10,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
 from gatedrnn.lab import analysis
-from gatedrnn.lab.analysis import Arrivals, Mean, Median
+from gatedrnn.lab.analysis import Arrivals, Mean, Median, Middle
 
 #: The level of confidence of every interval.
 LEVEL = f"{100 * analysis.LEVEL:g} %"
@@ -78,6 +78,11 @@ def mean(found: Mean | None) -> str:
 def percent(found: Mean) -> str:
     """Mean ± standard deviation of percentages, with two decimals as the paper writes them."""
     return f"{found.mean:.2f}" + ("" if found.std is None else f" ± {found.std:.2f}")
+
+
+def middle(found: Middle) -> str:
+    """A median and the middle half, "1.021 (1.015 … 1.030)"."""
+    return f"{found.median:.3f} ({found.low:.3f} … {found.high:.3f})"
 
 
 def arrivals(found: Arrivals) -> str:

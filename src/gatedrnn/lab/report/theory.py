@@ -28,6 +28,7 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 _LARGEST = 10_000_000  # bytes of a picture
 _ALL = (*GATES, "fast")
 _PERCENT = 1.0  # by which a curve may leave the law that was derived for it
+_EVEN, _SKEWED, _LONG = 0.01, 0.05, "100"  # distances of distribution functions, and steps
 _PLATEAU = (40, 0.75)  # until this iteration f has not gone half the way from 0.5 to 1
 
 
@@ -88,6 +89,21 @@ def table(theory: Theory, label: str, warnings: list[str]) -> list[Table]:
 def check(theory: Theory, sentence: str) -> Checked | None:
     """A sentence of the paper in the numbers; None for one that has no check."""
     return CHECKS[sentence](theory.numbers) if sentence in CHECKS else None
+
+
+def uniform(theory: Theory) -> Checked:
+    """Whether uniform initialisation makes the refine gate's values another distribution, and only its."""
+    found = {gate: _at(theory.numbers, "uniform_initialisation", "gates", gate) for gate in _ALL}
+    away = {gate: finite(_at(part, "distance_from_uniform")) for gate, part in found.items()}
+    share = {gate: finite(_at(part, "share_above", _LONG)) for gate, part in found.items()}
+    law = finite(_at(theory.numbers, "uniform_initialisation", "share_above_where_uniform", _LONG))
+    held = [_fewer(part, _EVEN) if gate != "refine" else _fewer(_SKEWED, part) for gate, part in away.items()]
+    what = (
+        f"the distribution function of φ(b) is at most {_EVEN:g} from the uniform one, that of refine more than "
+        f"{_SKEWED:g}"
+    )
+    shares = f"share of units with D > {_LONG}: {_told({'law': law, **share}, digits=3)}"
+    return Checked(what, all_of(held), f"largest distance: {_told(away, digits=3)}; {shares}")
 
 
 def _numbers(folder: Path) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gatedrnn.lab.analysis import Mean, half_width_of_difference
-from gatedrnn.lab.report.claims import FEWEST, Checked
+from gatedrnn.lab.report.claims import FEWEST, NEAR, Checked
 from gatedrnn.lab.report.text import LEVEL
 
 #: The verdicts. The page has a colour for each by its first word.
@@ -35,6 +35,9 @@ RULES = (
     "sentence. Where a run is a bound, its model is taken to scatter as the one it is compared with.",
     "Times are compared only between runs on the same engine, machine and number of threads. A threshold is reached at "
     "the first evaluation at or beyond it.",
+    "Where a record of update times lies beside the runs, time is updates × the time of one update measured on a quiet "
+    "machine. A ratio of such times agrees with the paper's if the middle half of its rounds lies within "
+    f"{100 * NEAR:g} % of it, and differs if all of that half lies outside.",
     "Updates or seconds to a threshold: where all seeds reached it, mean ± standard deviation with Student's "
     f"{LEVEL} interval. Where some did not, how many did, and the median, with an interval between order statistics "
     "that is free of assumptions and given with the coverage that so few seeds allow; “>” is a lower bound.",

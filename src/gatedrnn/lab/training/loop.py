@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import time
 from collections.abc import Iterator, Mapping
@@ -11,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch.nn.utils import clip_grad_norm_
 
-from gatedrnn.lab.models import Network, Sizes, time_scale_spread
+from gatedrnn.lab.models import Network, time_scale_spread
 from gatedrnn.lab.records import RECORD_FILE, json_safe
+from gatedrnn.lab.training.beginning import BATCH_SEEDS, engine_of, new_network
 from gatedrnn.lab.training.environment import environment
-from gatedrnn.lab.training.evaluation import Evaluation, autocast, wide
+from gatedrnn.lab.training.evaluation import Evaluation
 from gatedrnn.lab.training.events import events
 from gatedrnn.lab.training.folder import Claim, ended_record, write_environment
 from gatedrnn.lab.training.interruption import deferred
-from gatedrnn.lab.training.memory import check_memory, is_out_of_memory
+from gatedrnn.lab.training.memory import check_memory
 from gatedrnn.lab.training.optimizer import averaged, set_learning_rate
 from gatedrnn.lab.training.outcome import best_of, make_record, outcome_of
 from gatedrnn.lab.training.pace import Pace
@@ -30,10 +29,7 @@ from gatedrnn.lab.training.run import Run
 from gatedrnn.lab.training.schedule import learning_rate
 from gatedrnn.lab.training.stability import stability
 from gatedrnn.lab.training.state import State
-from gatedrnn.layers import explain
-
-# Batches have seeds of their own: with the seed of the weights they would be made of the same random numbers.
-_BATCH_SEEDS = 2**31
+from gatedrnn.lab.training.step import step
 
 
 def train(
@@ -64,9 +60,9 @@ def train(
         check_memory(run)
         run.task.open(lambda text: progress(Status(0, run.training.updates or 0, None, None, None, None, note=text)))
         with _globals_restored():
-            network = _network(run)
+            network = new_network(run)
             # Whether the engine can serve, and the data is there and fits, shows before anything is written.
-            _engine(run, network)
+            engine_of(run, network)
             evaluation = Evaluation(run.task, run.training, ranks)
             with claimed_together(ranks, run, out, declared) as (run, claim):
                 return _train(run, claim, ranks, network, evaluation, progress)
@@ -78,14 +74,14 @@ def _train(
     task, training = run.task, run.training
     assert training.threads is not None
     torch.set_num_threads(training.threads)
-    ranks.seed_own_generator(_BATCH_SEEDS + training.seed)
-    stream = task.stream(training.batch_size, _BATCH_SEEDS + training.seed)
+    ranks.seed_own_generator(BATCH_SEEDS + training.seed)
+    stream = task.stream(training.batch_size, BATCH_SEEDS + training.seed)
     pace = Pace.of(training, stream.updates_an_epoch)
     state = State(run, claim, network, stream, pace, ranks)
 
     # Continue where a checkpoint is.
     notes = [*claim.notes, *(state.restore() if claim.begun else task.remarks)]
-    if claim.writes and (elsewhere := write_environment(claim.out, environment(_engine(run, network)))):
+    if claim.writes and (elsewhere := write_environment(claim.out, environment(engine_of(run, network)))):
         notes.append(elsewhere)
     counts = state.counts
     counts.notes += notes
@@ -150,28 +146,16 @@ def _train(
             batch, share = ranks.part(stream.next())
             set_learning_rate(state.optimizer, lr * batch.rate)
 
-            with autocast(training):
-                result = network(
-                    batch.input.to(training.device), state.carry if batch.continues else None, batch.lengths
-                )
-            batch_loss = task.loss(wide(result.output), batch.target.to(training.device))
-            objective = batch_loss if result.penalty is None else batch_loss + result.penalty
-            state.optimizer.zero_grad()
-            objective.backward()
-            batch_loss = ranks.average(state.parameters, batch_loss, share)
-            norm = clip_grad_norm_(state.parameters, training.clip or math.inf, foreach=True)
-
-            # The one place where the loop waits for the device.
-            loss, gradient_norm = torch.stack([batch_loss.detach(), norm]).tolist()
-            if not (math.isfinite(loss) and math.isfinite(gradient_norm)):
+            made = step(run, network, state.optimizer, state.parameters, batch, state.carry, ranks, share)
+            loss = made.loss
+            if not made.finite:
                 counts.outcome, counts.diverged_at = "diverged", counts.update + 1
                 break
-            state.optimizer.step()
-            if stream.carries and result.carry is not None:
-                state.carry = tuple(part.detach() for part in result.carry)
+            if stream.carries and made.carry is not None:
+                state.carry = tuple(part.detach() for part in made.carry)
             counts.update += 1
             counts.loss_sum += loss
-            counts.norm_sum += gradient_norm
+            counts.norm_sum += made.gradient_norm
             counts.summed += 1
             counts.seconds += ranks.most(time.perf_counter() - begin)[0]
 
@@ -208,27 +192,3 @@ def _globals_restored() -> Iterator[None]:
     finally:
         torch.set_rng_state(generator)
         torch.set_num_threads(threads)
-
-
-def _network(run: Run) -> Network:
-    """Drawn on the CPU, so that the weights are the same on every device."""
-    torch.default_generator.manual_seed(run.training.seed)
-    task = run.task
-    network = run.model.build(Sizes(task.input_size, task.output_size, task.last, task.t_max))
-    return network.to(run.training.device)
-
-
-def _engine(run: Run, network: Network) -> str:
-    """The line that says which engine runs and why; ValueError if the requested one cannot."""
-    steps, rows = run.task.steps, run.training.batch_size
-    lines = []
-    for layer in network.layers.values():
-        x = torch.zeros((), device=run.training.device).expand(steps, rows, layer.input_size)  # takes no memory
-        try:
-            with autocast(run.training):
-                lines.append(explain(layer, x).splitlines()[0])
-        except RuntimeError as wrong:
-            if is_out_of_memory(wrong):
-                raise
-            raise ValueError(f"engine must be one that can run this, got {layer.engine!r}: {wrong}") from None
-    return "; ".join(dict.fromkeys(lines))

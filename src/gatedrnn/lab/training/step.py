@@ -1,0 +1,62 @@
+"""One update of the parameters: what the training loop makes, and what benchmarks time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+from torch.nn.utils import clip_grad_norm_
+
+from gatedrnn.lab.models import Carry, Network
+from gatedrnn.lab.tasks import Batch
+from gatedrnn.lab.training.evaluation import autocast, wide
+from gatedrnn.lab.training.ranks import Ranks
+from gatedrnn.lab.training.run import Run
+
+
+@dataclass(frozen=True)
+class Step:
+    """The loss and the norm of the gradient before the update, and the carry after the batch."""
+
+    loss: float
+    gradient_norm: float
+    carry: Carry
+
+    @property
+    def finite(self) -> bool:
+        """Whether the update was made: where one of the two is no finite number it was not."""
+        return math.isfinite(self.loss) and math.isfinite(self.gradient_norm)
+
+
+def step(
+    run: Run,
+    network: Network,
+    optimizer: torch.optim.Optimizer,
+    parameters: list[nn.Parameter],
+    batch: Batch,
+    carry: Carry,
+    ranks: Ranks,
+    share: float = 1.0,
+) -> Step:
+    """Forward, backward, clipping and the optimiser's step on one batch.
+
+    ``share`` is the part of the whole batch that this one of the ``ranks`` has.
+    """
+    task, training = run.task, run.training
+    with autocast(training):
+        result = network(batch.input.to(training.device), carry if batch.continues else None, batch.lengths)
+    loss = task.loss(wide(result.output), batch.target.to(training.device))
+    objective = loss if result.penalty is None else loss + result.penalty
+    optimizer.zero_grad()
+    objective.backward()
+    loss = ranks.average(parameters, loss, share)
+    norm = clip_grad_norm_(parameters, training.clip or math.inf, foreach=True)
+
+    # The one place where the loop waits for the device.
+    both = torch.stack([loss.detach(), norm]).tolist()
+    made = Step(both[0], both[1], result.carry)
+    if made.finite:
+        optimizer.step()
+    return made
