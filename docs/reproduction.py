@@ -28,7 +28,7 @@ REPORT, FIGURES, DIGESTS = PAGES / "report" / "README.md", PAGES / "report" / "f
 DISCUSSED = {
     "fig:adding": "adding.md", "fig:copy": "copy.md", "own:nru_copy": "copy.md", "text:nru_copy": "copy.md",
     "tab:sMNIST": "images.md", "fig:psMNIST": "images.md", "text:iterated_time": "images.md",
-    "tab:language": "language.md", "tab:results_sc": "speech.md",
+    "tab:language": "language.md", "tab:results_sc": "speech.md", "own:tones": "speech.md",
     "fig:saturation": "theory.md", "fig:demo": "theory.md", "fig:gates_gradient": "theory.md",
     "tab:gates_comparison": "theory.md", "text:uniform": "theory.md",
 }  # fmt: skip
