@@ -49,6 +49,8 @@ class Case:
     def __post_init__(self) -> None:
         if self.cell == "nru":
             self.gate = "sigmoid"  # it has no gate
+        if self.cell == "minimal_rnn":
+            self.inputs = self.hidden  # the kernel's input is the candidate
 
     def tensors(self) -> dict[str, Tensor | None]:
         """input, h_0, c_0, the weights and lengths, drawn from the seed in float64."""
@@ -151,9 +153,8 @@ def step(
         return (zeta.sigmoid() * (1 - f) + nu.sigmoid()) * torch.tanh(g + b_h) + f * h, None
     from_x, from_h = product("weight_ih", "bias_ih", x), product("weight_hh", "bias_hh", h)
     if case.cell == "minimal_rnn":
-        z, g = from_x.chunk(2, -1)
-        f = forget(case, z + from_h, aux)
-        return f * h + (1 - f) * g, None
+        f = forget(case, from_x + from_h, aux)
+        return f * h + (1 - f) * x, None
     if case.cell == "gru":
         r_x, z_x, n_x = from_x.chunk(3, -1)
         r_h, z_h, n_h = from_h.chunk(3, -1)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from gatedrnn import gates
+from gatedrnn.cells.base import FusedCell
 from gatedrnn.engines.cpu import library
 from gatedrnn.engines.cpu.kernel import Kernel
 from gatedrnn.gates.program import OPERATIONS
@@ -182,7 +183,10 @@ def test_facts_are_those_of_the_cells_and_gates() -> None:
     assert set(facts.operations) == set(OPERATIONS)
     for name, said in facts.cells.items():
         cell = Kernel(name, "sigmoid", (), memory=(16, 4, 1) if name == "nru" else ()).made_cell()
+        shapes = cell.parameter_shapes(1, 2, bias=True, aux=True)
         if said.blocks:  # else it has no weights in blocks of rows
+            assert shapes["weight_ih"][0] == 2 * len(said.rows)
+        if isinstance(cell, FusedCell):
             assert said.rows == cell.row_blocks()
         assert said.states == len(cell.states)
-        assert set(cell.parameter_shapes(1, 2, bias=True, aux=True)) <= set(facts.weights)
+        assert set(shapes) <= set(facts.weights)

@@ -29,7 +29,7 @@ def test_any_strides(cell: str, isa: str) -> None:
         assert torch.equal(native(case, {**t, "input": x})[0], expected), name
     transposed = {n: v.t().contiguous().t() if v is not None and v.dim() == 2 else v for n, v in t.items()}
     assert torch.equal(native(case, transposed)[0], expected)
-    wide = t["input"][:1].expand(5, 4, 6)
+    wide = t["input"][:1].expand(5, -1, -1)
     assert torch.equal(native(case, {**t, "input": wide})[0], native(case, {**t, "input": wide.contiguous()})[0])
 
 
@@ -43,6 +43,13 @@ def test_any_strides_of_the_incoming_gradient(cell: str) -> None:
     for strange in (g.transpose(0, 1).contiguous().transpose(0, 1), g.permute(2, 1, 0).contiguous().permute(2, 1, 0)):
         assert torch.equal(torch.autograd.grad(output, t["weight_hh"], strange, retain_graph=True)[0], expected)
     torch.autograd.grad(output.sum(), t["weight_hh"])  # a gradient of stride 0
+
+
+def test_a_candidate_of_another_size() -> None:
+    case = Case("minimal_rnn", hidden=4)
+    for inputs in (0, 3, 5):
+        with pytest.raises(RuntimeError, match="as many features as its state"):
+            native(case, {**case.tensors(), "input": torch.zeros(3, 2, inputs, dtype=torch.float64)})
 
 
 def test_misaligned() -> None:

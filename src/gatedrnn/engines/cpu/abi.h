@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-#define GATEDRNN_ABI 4
+#define GATEDRNN_ABI 5
 #define GATEDRNN_API __attribute__((visibility("default")))
 
 struct GatedrnnScan {

@@ -106,8 +106,14 @@ CellLayout layout_of(int64_t cell, int64_t gate) {
   CellLayout layout{};
   const int rows = 1 + int(std::count(facts.rows, facts.rows + std::strlen(facts.rows), ','));
   auto add = [&](int input, int hidden) {
+    constexpr int itself[2] = GATEDRNN_INPUT_ITSELF;
+    if (input == itself[0]) {
+      layout.source[layout.blocks++] = {-1, -1, -1, -1, GATEDRNN_WEIGHT_IH, GATEDRNN_WEIGHT_HH, GATEDRNN_BIAS_IH, GATEDRNN_BIAS_HH};
+      layout.copied = layout.input_begin = layout.blocks;
+      return;
+    }
     const bool alone = input < 0 && hidden < 0;  // a bias alone
-    const int bias = alone ? rows + layout.blocks : input;
+    const int bias = alone ? rows + layout.blocks - layout.copied : input;
     layout.source[layout.blocks++] = {input,  hidden, bias, hidden, GATEDRNN_WEIGHT_IH, GATEDRNN_WEIGHT_HH, GATEDRNN_BIAS_IH,
                                       GATEDRNN_BIAS_HH};
     if (alone) layout.input_begin = layout.blocks;
@@ -327,6 +333,7 @@ void check_scan(const Kernels& kernels, const GatedrnnScan* given) {
     require(scan.gate == GATEDRNN_SIGMOID, "the NRU has no gate: give the first one.");
   } else {
     require(projected || scan.recurrent == scan.hidden, "weight_hr is missing.");
+    require(!layout.copied || scan.inputs == scan.hidden, "the input of the MinimalRNN's kernel must have as many features as its state.");
   }
   require(layout.memory || (!projected && !scan.cells && !scan.grad_cells), "only an LSTM has a projection and a memory.");
   if (scan.starts) check_packed(scan);

@@ -38,23 +38,27 @@ void input_gradient(const Task<Real>& task, const Slice& slice, const Space<Real
   const Real* first = space.da + task.layout.input_begin * task.hidden_panels * total * width;
   const Left<Real> none, da = in_panels(first, total * width, scan.hidden, task.input_blocks());
   const bool few = scan.inputs <= few_input_gradients;
+  // Of a block that is the input itself, the gradient is part of the input's. The rest is added to it in its place.
+  Real* const itself = task.layout.copied ? space.da : nullptr;
   for (int64_t p = share.member; p < (few ? scan.inputs : task.input_panels); p += task.plan.team) {
+    Real* const panel = itself && !few ? itself + p * total * width : space.dx;
     if (!few)
-      product<Real>(Start::zero, none, da, total, 1, task.back_input + p * depth * width * width, 0, nullptr, space.dx, 0, scan.inputs - p * width);
+      product<Real>(itself ? Start::result : Start::zero, none, da, total, 1, task.back_input + p * depth * width * width, 0, nullptr, panel, 0,
+                    scan.inputs - p * width);
     int64_t at = 0;
     for (int64_t step = begin; step < end; ++step) {
       int64_t rows = active_rows(slice, step);
       for (int64_t r = 0; r < rows; ++r, ++at) {
         Real* dx = task.typed(scan.grad_input) + task.place(slice, r, step) * scan.inputs;
         if (!few) {
-          panels_to_row(dx + p * width, space.dx + at * width, 0, smaller(width, scan.inputs - p * width));
+          panels_to_row(dx + p * width, panel + at * width, 0, smaller(width, scan.inputs - p * width));
           continue;
         }
         Vec<Real> sum = {};
         for (int64_t q = 0; q < depth; ++q)
           for (int64_t v = 0; v < width; v += lanes)
             sum += load(first + (q * total + at) * width + v) * load(task.back_input + (p * depth + q) * width + v);
-        Real scalar = 0;
+        Real scalar = itself ? itself[at * width + p] : Real(0);
         for (int64_t v = 0; v < lanes; ++v) scalar += sum[v];
         dx[p] = scalar;
       }
@@ -130,6 +134,11 @@ void backward_step(const Task<Real>& task, const Slice& slice, const Space<Real>
   multiply(task.cell.direct ? Start::result : Start::zero, layout.hidden_begin, layout.late_begin, space.dh);
 }
 
+// The sums of a block's weight gradient from [x, 1]: panels of units with a row for each column.
+template <class Real> Real* total_from_input(const Task<Real>& task, const Space<Real>& space, int block) {
+  return space.total_x + task.columns_before(block) * task.hidden_panels * Tile<Real>::width;
+}
+
 // Adds the weight gradients of a block of steps to this thread's totals: those of its own panels.
 template <class Real> void add_to_totals(const Task<Real>& task, const Space<Real>& space, const Share& share, int64_t total) {
   constexpr int64_t width = Tile<Real>::width;
@@ -142,7 +151,10 @@ template <class Real> void add_to_totals(const Task<Real>& task, const Space<Rea
     if (block >= layout.hidden_begin)
       accumulate<Real>(block < layout.late_begin ? space.left_h : space.left_gated, scan.recurrent, da, units, total,
                        space.total_h + (panel - layout.hidden_begin * task.hidden_panels) * scan.recurrent * width);
-    accumulate<Real>(space.left_x, scan.inputs + 1, da, units, total, space.total_x + panel * (scan.inputs + 1) * width);
+    const int64_t columns = task.columns_from_input(block), skipped = scan.inputs + 1 - columns;
+    if (columns > 0)
+      accumulate<Real>(space.left_x + skipped / width * total * width + skipped % width, columns, da, units, total,
+                       total_from_input(task, space, block) + share.first_panel * columns * width);
   }
   if (task.projected) accumulate<Real>(space.block_dh, scan.recurrent, space.block_h, scan.hidden, total, space.total_projection);
 }
@@ -233,10 +245,10 @@ template <class Real> void backward_thread(const Task<Real>& task, int64_t threa
   const GatedrnnScan& scan = task.scan;
   const Plan& plan = task.plan;
   for (int block = 0; block < task.layout.blocks; ++block) {
-    const int64_t panel = block * task.hidden_panels + share.first_panel, size = share.panels() * width;
+    const int64_t panel = block * task.hidden_panels + share.first_panel, size = share.panels() * width, columns = task.columns_from_input(block);
     if (block >= task.layout.hidden_begin)
       clear(space.total_h + (panel - task.layout.hidden_begin * task.hidden_panels) * scan.recurrent * width, scan.recurrent * size);
-    clear(space.total_x + panel * (scan.inputs + 1) * width, (scan.inputs + 1) * size);
+    clear(total_from_input(task, space, block) + share.first_panel * columns * width, columns * size);
   }
   if (task.projected) clear(space.total_projection, scan.recurrent * task.hidden_panels * width);
   for (int64_t s = thread / plan.team; s < plan.slices; s += plan.threads / plan.team) backward_slice(task, plan.slice[s], space, share);
@@ -285,7 +297,8 @@ template <class Real> void reduce_thread(const Task<Real>& task, int64_t thread)
   const int64_t H = task.hidden_panels * width, h = scan.hidden, inputs = scan.inputs, recurrent = scan.recurrent;
   for (int block = 0; block < layout.blocks; ++block) {
     const BlockSource& source = layout.source[block];
-    const Real* total_x = space.total_x + block * H * (inputs + 1);  // the last column is the bias
+    const int64_t columns = task.columns_from_input(block);  // the last one is the bias
+    const Real* total_x = total_from_input(task, space, block);
     if (source.hidden >= 0) {
       Real* weight = task.typed(scan.grad_weights[source.weight_hh]) + source.hidden * h * recurrent;
       reduce_block<Real>(sum, space.total_h + (block - layout.hidden_begin) * H * recurrent, recurrent, 0, recurrent, weight,
@@ -293,7 +306,7 @@ template <class Real> void reduce_thread(const Task<Real>& task, int64_t thread)
     }
     if (source.input >= 0 && inputs > 0) {
       Real* weight = task.typed(scan.grad_weights[source.weight_ih]) + source.input * h * inputs;
-      reduce_block<Real>(sum, total_x, inputs + 1, 0, inputs, weight, inputs, true);
+      reduce_block<Real>(sum, total_x, columns, 0, inputs, weight, inputs, true);
     }
     const struct {
       GatedrnnWeight place;
@@ -301,8 +314,7 @@ template <class Real> void reduce_thread(const Task<Real>& task, int64_t thread)
     } biases[] = {{source.bias_ih, source.input_bias}, {source.bias_hh, source.hidden_bias}};
     for (const auto& bias : biases)
       if (bias.row >= 0 && scan.grad_weights[bias.place])
-        reduce_block<Real>(sum, total_x, inputs + 1, inputs, inputs + 1, task.typed(scan.grad_weights[bias.place]) + bias.row * h, 0,
-                           false);
+        reduce_block<Real>(sum, total_x, columns, columns - 1, columns, task.typed(scan.grad_weights[bias.place]) + bias.row * h, 0, false);
   }
   if (task.projected)  // (recurrent, hidden): a row for each column of the totals
     reduce_block<Real>(sum, space.total_projection, recurrent, 0, recurrent, task.typed(scan.grad_weights[GATEDRNN_WEIGHT_HR]), h, false);

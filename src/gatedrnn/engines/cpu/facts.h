@@ -14,17 +14,19 @@
 
 // X(NAME, name, kernel in name's .cpp file, row blocks of its weights, states, late blocks, blocks...)
 // A block is one pre-activation of all hidden units: {row block in weight_ih, row block in weight_hh}, -1 where it has no
-// such part. Blocks with neither, which are a bias alone, come first (their rows of bias_ih stand after the others), then
-// blocks without a hidden part; blocks without an input part come last. The last of them may be late: they wait for the
-// others and read what the cell makes of these and h, in place of h. The auxiliary pre-activation of a gate with two
-// stands before blocks without an input part and before late ones.
+// such part. A block that is the input itself, without weights and bias, is the first. Then come blocks with neither part,
+// which are a bias alone (their rows of bias_ih stand after the others), then blocks without a hidden part; blocks without an
+// input part come last. The last of them may be late: they wait for the others and read what the cell makes of these and h,
+// in place of h. The auxiliary pre-activation of a gate with two stands before blocks without an input part and before late
+// ones.
+#define GATEDRNN_INPUT_ITSELF {-2, -1}
 #define GATEDRNN_FUSED_CELLS(X)                                               \
   X(LSTM, lstm, Untied, "i,f,g,o", 2, 0, {0, 0}, {1, 1}, {2, 2}, {3, 3})      \
   X(LSTM_TIED, lstm_tied, Tied, "f,g,o", 2, 0, {0, 0}, {1, 1}, {2, 2})        \
   X(GRU, gru, Gru, "r,f,n", 1, 0, {2, -1}, {0, 0}, {1, 1}, {-1, 2})           \
   X(JANET, janet, Janet, "f,g", 1, 0, {0, 0}, {1, 1})                         \
   X(UGRNN, ugrnn, Ugrnn, "f,g", 1, 0, {0, 0}, {1, 1})                         \
-  X(MINIMAL_RNN, minimal_rnn, Minimal, "f,z", 1, 0, {1, -1}, {0, 0})          \
+  X(MINIMAL_RNN, minimal_rnn, Minimal, "f", 1, 0, GATEDRNN_INPUT_ITSELF, {0, 0}) \
   X(FASTGRNN, fastgrnn, Kusupati, "f,h", 1, 0, {-1, -1}, {-1, -1}, {0, 0}, {1, 1}) \
   X(MGU, mgu, Mgu, "f,g", 1, 1, {0, 0}, {1, 1})
 // The NRU has neither such blocks nor a gate, and its own time loop: nru.h.

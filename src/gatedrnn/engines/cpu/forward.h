@@ -32,6 +32,13 @@ void pack_input_row(const Arrays<Real>& task, const Slice& slice, int64_t row, i
   for (int64_t i = scan.inputs; i < padded; ++i) packed[i] = 0;
 }
 
+// The columns of packed input rows that stand in a panel.
+template <class Real> void copy_input(const Task<Real>& task, const Real* packed, int64_t rows, int64_t p, Real* panel) {
+  constexpr int64_t width = Tile<Real>::width;
+  const int64_t columns = smaller(width, task.scan.inputs - p * width);
+  for (int64_t r = 0; r < rows; ++r) row_to_panels(panel + r * width, 0, packed + r * task.input_row + p * width, columns);
+}
+
 // The hidden panels that a thread computes, and the team with whom it shares the others; -1: alone.
 struct Share {
   int64_t first_panel, end_panel, team, member;
@@ -53,8 +60,8 @@ void load_together(const Task<Real>& task, const Slice& slice, const Space<Real>
   meet(task, share);
 }
 
-// The blocks [begin, end) of a panel: the products of x and of `from`, which is h or what a cell makes of it, and the bias,
-// or what is there already if the inputs were projected ahead.
+// The blocks [begin, end) of a panel: x itself, or the products of x and of `from`, which is h or what a cell makes of it,
+// and the bias, or what is there already if the inputs were projected ahead.
 template <class Real>
 void multiply_blocks(const Task<Real>& task, int64_t p, int64_t begin, int64_t end, const Left<Real>& x, const Left<Real>& from, int64_t rows,
                      Real* a) {
@@ -73,7 +80,8 @@ void multiply_blocks(const Task<Real>& task, int64_t p, int64_t begin, int64_t e
   };
   const Left<Real> none;
   if (task.fused) {
-    multiply(0, layout.input_begin, Start::bias, none, none, right);
+    if (begin < layout.copied) copy_input(task, x.data, rows, p, a);
+    multiply(layout.copied, layout.input_begin, Start::bias, none, none, right);
     multiply(layout.input_begin, layout.hidden_begin, Start::bias, x, none, right);
     multiply(layout.hidden_begin, layout.input_end, Start::bias, x, from, right);
   } else {
@@ -125,9 +133,12 @@ void forward_steps(const Task<Real>& task, const Slice& slice, const Space<Real>
         Left<Real> x{space.input, input_depth, task.input_row, task.input_row / input_depth, input_depth};
         for (int64_t p = share.first_panel; p < share.end_panel; ++p)
           for (int block = 0; block < layout.input_end; ++block) {
-            product<Real>(Start::bias, none, block < layout.input_begin ? none : x, total, 1,
-                          task.right_input + (p * layout.input_end + block) * task.input_row * width, 0,
-                          task.bias + (p * layout.blocks + block) * width, space.projection, 0, scan.hidden - p * width);
+            if (block < layout.copied)
+              copy_input<Real>(task, space.input, total, p, space.projection);
+            else
+              product<Real>(Start::bias, none, block < layout.input_begin ? none : x, total, 1,
+                            task.right_input + (p * layout.input_end + block) * task.input_row * width, 0,
+                            task.bias + (p * layout.blocks + block) * width, space.projection, 0, scan.hidden - p * width);
             Real* region = space.region;
             const Real* from = space.projection;
             for (int64_t s = step; s < block_end; ++s) {

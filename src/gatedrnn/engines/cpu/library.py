@@ -19,7 +19,7 @@ import torch
 from gatedrnn.engines.cpu.elf import check_whole
 
 #: The version of abi.h that Scan mirrors.
-ABI = 4
+ABI = 5
 #: Places for weights in the structure.
 _WEIGHTS = 9
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
@@ -18,66 +18,58 @@ from gatedrnn import cells
 from gatedrnn.cells import State, Weights
 from gatedrnn.cells.base import AUX, FusedCell, PreActivations
 
-_AUX_NAMES = {"weight_ih": f"weight_ih_{AUX}", "weight_hh": f"weight_hh_{AUX}", "bias_ih": f"bias_ih_{AUX}"}
+_T = TypeVar("_T")
+#: The kernel's names of weights; the candidate's own are not among them.
+_MINIMAL_RNN = {"V": "weight_ih", "U": "weight_hh", "b_u": "bias_ih"}
+_MINIMAL_RNN |= {f"{own}_{AUX}": f"{name}_{AUX}" for own, name in _MINIMAL_RNN.items()}
 
 
-class _Lowered(FusedCell):
-    """Shapes of fused weights without a second bias."""
+def _renamed(named: Mapping[str, _T], names: Mapping[str, str]) -> dict[str, _T]:
+    """What has a new name, under it."""
+    return {new: named[name] for name, new in names.items() if name in named}
 
-    #: Row blocks of weight_hh and of the bias.
-    recurrent_rows: int
-    bias_rows: int
+
+@dataclass(frozen=True)
+class LoweredMinimalRNN(cells.MinimalRNNEquations):
+    """Input: the candidate z. weight_ih: V; weight_hh: U; the bias: b_u."""
+
+    def parameter_shapes(self, input_size: int, hidden_size: int, bias: bool, aux: bool) -> dict[str, tuple[int, ...]]:
+        return _renamed(super().parameter_shapes(input_size, hidden_size, bias, aux), _MINIMAL_RNN)
+
+    def prepare(self, weights: Weights) -> Weights:
+        return super().prepare(_renamed(weights, {name: own for own, name in _MINIMAL_RNN.items()}))
+
+    def candidate(self, w: Weights, x: Tensor) -> Tensor:
+        return x
+
+
+@dataclass(frozen=True)
+class LoweredFastGRNN(FusedCell, cells.FastGRNNEquations):
+    """weight_ih and weight_hh: W and U twice; the bias: b_z, b_h, ζ and ν for every unit."""
+
+    blocks = ("f", "h")
 
     def parameter_shapes(self, input_size: int, hidden_size: int, bias: bool, aux: bool) -> dict[str, tuple[int, ...]]:
         shapes: dict[str, tuple[int, ...]] = {
-            "weight_ih": (len(self.blocks) * hidden_size, input_size),
-            "weight_hh": (self.recurrent_rows * hidden_size, hidden_size),
-            "bias_ih": (self.bias_rows * hidden_size,),
+            "weight_ih": (2 * hidden_size, input_size),
+            "weight_hh": (2 * hidden_size, hidden_size),
+            "bias_ih": (4 * hidden_size,),
         }
         if aux:
             shapes |= {f"weight_ih_{AUX}": (hidden_size, input_size), f"weight_hh_{AUX}": (hidden_size, hidden_size)}
             shapes[f"bias_ih_{AUX}"] = (hidden_size,)
         return shapes
 
+    def prepare(self, weights: Weights) -> Weights:
+        w = dict(super().prepare({n: v for n, v in weights.items() if not n.startswith("bias")}))
+        b_z, b_h, zeta, nu = weights["bias_ih"].chunk(4)
+        aux = [weights[f"bias_ih_{AUX}"]] if f"bias_ih_{AUX}" in weights else []
+        return {**w, "zeta": zeta, "nu": nu, "bias": [b_z, b_h, *aux]}  # type: ignore[dict-item]
+
     def project(self, w: Weights, x: Tensor) -> tuple[Tensor, ...]:
         size = w["weight_hh"].shape[-1]
         rows = torch.nn.functional.linear(x, w["weight_ih"]).split(size, -1)
         return tuple(part + bias for part, bias in zip(rows, w["bias"], strict=True))
-
-    def prepare(self, weights: Weights) -> Weights:
-        size = weights["weight_hh"].shape[-1]
-        w = dict(super().prepare({n: v for n, v in weights.items() if not n.startswith("bias")}))
-        biases = weights["bias_ih"].split(size)
-        aux = [weights[f"bias_ih_{AUX}"]] if f"bias_ih_{AUX}" in weights else []
-        return {**w, **self._numbers(biases), "bias": [*biases[: len(self.blocks)], *aux]}  # type: ignore[dict-item]
-
-    def _numbers(self, biases: tuple[Tensor, ...]) -> dict[str, Tensor]:
-        """Weights of the cell itself that stand among the biases."""
-        return {}
-
-
-@dataclass(frozen=True)
-class LoweredMinimalRNN(_Lowered, cells.MinimalRNNEquations):
-    """Input: the candidate z. weight_ih: V and the unit matrix."""
-
-    blocks = ("f", "z")
-    recurrent_rows, bias_rows = 1, 2
-
-    def preactivations(self, w: Weights, x: tuple[Tensor, ...], state: State) -> PreActivations:
-        f, z, *aux = x
-        rows = torch.nn.functional.linear(state[0], w["weight_hh"]).split(z.shape[-1], -1)
-        return {"f": f + rows[0], "z": z, **({AUX: aux[0] + rows[1]} if aux else {})}
-
-
-@dataclass(frozen=True)
-class LoweredFastGRNN(_Lowered, cells.FastGRNNEquations):
-    """weight_ih and weight_hh: W and U twice; the bias: b_z, b_h, ζ and ν for every unit."""
-
-    blocks = ("f", "h")
-    recurrent_rows, bias_rows = 2, 4
-
-    def _numbers(self, biases: tuple[Tensor, ...]) -> dict[str, Tensor]:
-        return {"zeta": biases[2], "nu": biases[3]}
 
     def preactivations(self, w: Weights, x: tuple[Tensor, ...], state: State) -> PreActivations:
         rows = torch.nn.functional.linear(state[0], w["weight_hh"]).split(state[0].shape[-1], -1)
@@ -115,14 +107,7 @@ _HEADS = ("a", "b", "va", "vb")
 
 def _minimal_rnn(cell: cells.Cell, weights: Mapping[str, Tensor], x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
     assert isinstance(cell, cells.MinimalRNNEquations)
-    U, V = weights["U"], weights["V"]
-    zero = U.new_zeros(len(U))
-    lowered = {
-        "weight_ih": torch.cat([V, torch.eye(len(V), dtype=V.dtype)]),
-        "weight_hh": U,
-        "bias_ih": torch.cat([weights.get("b_u", zero), zero]),
-    }
-    return cell.candidate(weights, x), lowered | _aux(weights, "V", "U", "b_u")
+    return cell.candidate(weights, x), _renamed(weights, _MINIMAL_RNN)
 
 
 def _fastgrnn(cell: cells.Cell, weights: Mapping[str, Tensor], x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
@@ -134,7 +119,10 @@ def _fastgrnn(cell: cells.Cell, weights: Mapping[str, Tensor], x: Tensor) -> tup
         "weight_hh": torch.cat([U, U]),
         "bias_ih": torch.cat([weights.get("b_z", zero), weights.get("b_h", zero), *numbers]),
     }
-    return x, lowered | _aux(weights, "W", "U", "b_z")
+    if f"W_{AUX}" in weights:
+        lowered |= {f"weight_ih_{AUX}": weights[f"W_{AUX}"], f"weight_hh_{AUX}": weights[f"U_{AUX}"]}
+        lowered[f"bias_ih_{AUX}"] = weights.get(f"b_z_{AUX}", zero)
+    return x, lowered
 
 
 def _nru(cell: cells.Cell, weights: Mapping[str, Tensor], x: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
@@ -142,16 +130,6 @@ def _nru(cell: cells.Cell, weights: Mapping[str, Tensor], x: Tensor) -> tuple[Te
     if "b_h" in weights:
         lowered |= {"bias_ih": weights["b_h"], "bias_hh": torch.cat([weights[f"b_{letter}"] for letter in _HEADS])}
     return x, lowered
-
-
-def _aux(weights: Mapping[str, Tensor], *names: str) -> dict[str, Tensor]:
-    """The auxiliary gate's weights on input and state and its bias, if there are any."""
-    given = [weights.get(f"{name}_{AUX}") for name in names]
-    if given[0] is None:
-        return {}
-    if given[2] is None:
-        given[2] = given[0].new_zeros(len(given[0]))
-    return {name: w for name, w in zip(_AUX_NAMES.values(), given, strict=True) if w is not None}
 
 
 class Lowering(NamedTuple):

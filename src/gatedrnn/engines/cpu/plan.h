@@ -17,9 +17,10 @@ struct BlockSource {
 struct CellLayout {
   int blocks;
   BlockSource source[most_blocks];
+  int copied;        // blocks [0, copied), one or none, are the input itself
   int hidden_begin;  // blocks [hidden_begin, blocks) read h, from late_begin on what the cell makes of it
   int late_begin;
-  int input_begin, input_end;  // blocks [input_begin, input_end) read the input
+  int input_begin, input_end;  // blocks [input_begin, input_end) multiply the input by weights
   bool memory;       // a state c beside h
 };
 

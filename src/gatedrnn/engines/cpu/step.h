@@ -211,6 +211,10 @@ template <class Real> void forward_step(const Step<Real>& step, int64_t thread) 
       const Real* input = source.input_bias < 0 ? nullptr : step.typed(scan.weights[source.bias_ih]);
       const Real* state = source.hidden_bias < 0 ? nullptr : step.typed(scan.weights[source.bias_hh]);
       Real* a = panel.a[block] = space.a + block * size;
+      if (block < layout.copied) {
+        step.to_panel(a, step.x, p, step.inputs);
+        continue;
+      }
       for (int64_t j = 0; j < width; ++j) {
         const int64_t unit = p * width + j;
         Real bias = 0;
@@ -305,6 +309,11 @@ template <class Real> void backward_products(const Step<Real>& step, int64_t thr
     const BlockSource& source = step.layout.source[block];
     const Real* da = step.da + block * rows * hidden;
     const Strided<Real> by_row{da, hidden, 1}, by_unit{da + first, 1, hidden};
+    if (block < step.layout.copied) {
+      for (int64_t r = 0; scan.grad_input && r < rows; ++r)
+        for (int64_t i = of_input.begin; i < of_input.end; ++i) step.typed(scan.grad_input)[r * inputs + i] = da[r * hidden + i];
+      add = true;
+    }
     if (source.input >= 0 && inputs > 0) {
       const int64_t place = source.input * hidden * inputs;
       Real* gradient = step.typed(scan.grad_weights[source.weight_ih]) + place + first * inputs;

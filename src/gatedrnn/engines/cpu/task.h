@@ -90,6 +90,16 @@ template <class Real> struct Task : Arrays<Real> {
   int64_t hidden_blocks() const { return layout.blocks - layout.hidden_begin; }
   bool late() const { return layout.late_begin < layout.blocks; }
   int64_t input_blocks() const { return layout.input_end - layout.input_begin; }
+  // Columns of a block's weight gradient from [x, 1]: inputs and bias, the bias alone, or none.
+  int64_t columns_from_input(int block) const {
+    if (block < layout.copied) return 0;
+    return block >= layout.input_begin && block < layout.input_end ? scan.inputs + 1 : 1;
+  }
+  int64_t columns_before(int block) const {
+    int64_t sum = 0;
+    for (int b = 0; b < block; ++b) sum += columns_from_input(b);
+    return sum;
+  }
   int64_t region_row() const { return layout.blocks * hidden_panels * width; }
   // More than the last cache holds of what is kept, and in a place where whole vectors can be written.
   bool streams() const {
@@ -159,7 +169,7 @@ template <class Real> struct Space {
       block_dh = arena.take<Real>(task.projected ? block * R : 0);
       dx = arena.take<Real>(scan.grad_input ? block * width : 0);
       total_h = arena.take<Real>(scan.recurrent * task.hidden_blocks() * H);
-      total_x = arena.take<Real>((scan.inputs + 1) * blocks * H);
+      total_x = arena.take<Real>(task.columns_before(task.layout.blocks) * H);
       total_projection = arena.take<Real>(task.projected ? scan.recurrent * H : 0);
       segment = arena.take<Real>(scan.segment ? smaller(scan.segment, scan.steps) * rows * task.kept_row() : 0);
     }

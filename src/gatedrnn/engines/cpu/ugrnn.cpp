@@ -45,7 +45,7 @@ template <class Real, class Gate> struct Ugrnn : OneStage<Real> {
   }
 };
 
-// Blocks z, f and the auxiliary pre-activation. z is the input itself, by a product with the unit matrix.
+// Blocks z, which is the input itself, f and the auxiliary pre-activation.
 template <class Real, class Gate> struct Minimal : OneStage<Real> {
   static constexpr bool direct = true;
   static void forward(const ForwardPanel<Real>& panel, const CellParameters<Real>& parameters) {
