@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import runpy
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,8 @@ def test_python_blocks_run(document: Path) -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
-def test_examples_run(example: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_examples_run(example: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", [str(example)])
     runpy.run_path(str(example), run_name="__main__")
     assert capsys.readouterr().out
 
