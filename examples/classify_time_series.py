@@ -198,9 +198,9 @@ def table(runs: list[dict[str, Any]]) -> str:
     for name in MODELS:
         of_model = [one for one in runs if one["model"] == name]
         if of_model:
-            cells = [spread([one[key] for one in of_model], digits) for key, digits in (("validation", 3), ("test", 3))]
-            epoch = spread([one["epoch"] for one in of_model], 0)
-            rows.append(f"| {name} | {len(of_model)} | {cells[0]} | {cells[1]} | {epoch} |")
+            columns = (("validation", 3), ("test", 3), ("epoch", 0))
+            cells = [spread([one[key] for one in of_model], digits) for key, digits in columns]
+            rows.append(f"| {name} | {len(of_model)} | {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
@@ -215,13 +215,18 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, help="number of seeds (default: 5, made-up set: 2)")
     parser.add_argument("--out", type=Path, help="JSON file; run the same command to resume, with more seeds to extend")
     options = parser.parse_args()
+    seeds = (5 if options.data else 2) if options.seeds is None else options.seeds
     try:
+        if seeds < 1:
+            raise ValueError(f"--seeds must be at least 1, got {seeds}")
+        if options.out and not options.out.parent.is_dir():
+            raise ValueError(f"{options.out}: the folder does not exist")
         train, test, checksums = read_folder(options.data) if options.data else made_up()
         settings = Settings() if options.data else Settings(epochs=4)
         results: dict[str, Any] = {
             "files": checksums,
             "settings": asdict(settings),
-            "torch": torch.__version__,
+            "torch": str(torch.__version__),
             "runs": [],
         }
         if options.out and options.out.exists():
@@ -232,7 +237,7 @@ def main() -> None:
     except (OSError, ValueError) as wrong:
         sys.exit(f"error: {wrong}")
     done = {(one["model"], one["seed"]) for one in results["runs"]}
-    for seed in range(options.seeds or (5 if options.data else 2)):
+    for seed in range(seeds):
         for name in MODELS:
             if (name, seed) not in done:
                 results["runs"].append(run(name, seed, train, test, settings))
