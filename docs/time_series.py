@@ -8,14 +8,16 @@ from __future__ import annotations
 import json
 import runpy
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 from scipy.stats import binomtest
 
-from gatedrnn.lab.analysis import mean_of
+from gatedrnn.lab.analysis import interval_of
 
 ROOT = Path(__file__).parent.parent
 PAGE, RESULTS = ROOT / "docs" / "time_series.md", ROOT / "results" / "series" / "plaid.json"
+SEEDS = 5
 PAIRS = (
     ("fast, Chrono", "sigmoid, Chrono"),
     ("fast, Chrono", "sigmoid, bias 1"),
@@ -30,7 +32,13 @@ def runs() -> list[dict[str, Any]]:
 
 
 def results() -> str:
-    return str(runpy.run_path(str(ROOT / "examples" / "classify_time_series.py"))["table"](runs()))
+    example = runpy.run_path(str(ROOT / "examples" / "classify_time_series.py"))
+    planned = [(name, seed) for seed in range(SEEDS) for name in example["MODELS"]]
+    done = {(run["model"], run["seed"]) for run in runs()}
+    missing = [run for run in planned if run not in done]
+    state = "Partial, and no ground for a conclusion" if missing else "Complete"
+    state = f"{state}: {len(planned) - len(missing)} of {len(planned)} runs ({len(example['MODELS'])} models, {SEEDS} seeds)."
+    return f"{state}\n\n{example['table'](runs())}"
 
 
 def comparisons() -> str:
@@ -38,17 +46,23 @@ def comparisons() -> str:
     tests: dict[str, dict[int, float]] = {}
     for run in runs():
         tests.setdefault(run["model"], {})[run["seed"]] = run["test"]
-    rows = ["| difference | mean | 95 % interval | higher in | sign test |", "| --- | --- | --- | --- | --- |"]
+    rows = ["| difference | seeds | mean | 95 % interval | higher in | sign test | so |", "|" + " --- |" * 7]
     for first, second in PAIRS:
-        differences = [tests[first][seed] - tests[second][seed] for seed in sorted(tests[first])]
-        mean = mean_of(differences)
-        wins, losses = sum(value > 0 for value in differences), sum(value < 0 for value in differences)
-        p = binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
-        rows.append(
-            f"| {first} − {second} | {mean.mean:+.3f} | {mean.low:+.3f} … {mean.high:+.3f} "
-            f"| {wins} of {len(differences)} | p = {p:.2f} |"
-        )
+        seeds = sorted(tests.get(first, {}).keys() & tests.get(second, {}).keys())
+        differences = [tests[first][seed] - tests[second][seed] for seed in seeds]
+        rows.append(f"| {first} − {second} | {len(seeds)} | {' | '.join(said(differences))} |")
     return "\n".join(rows)
+
+
+def said(differences: list[float]) -> list[str]:
+    if len(differences) < 2:
+        return ["", "", "", "", "too few seeds"]
+    low, high = interval_of(differences)
+    wins, losses = sum(value > 0 for value in differences), sum(value < 0 for value in differences)
+    p = binomtest(wins, wins + losses).pvalue if wins + losses else 1.0
+    verdict = "higher" if low > 0 else "lower" if high < 0 else "not certain"
+    interval = f"{low:+.3f} … {high:+.3f}"
+    return [f"{mean(differences):+.3f}", interval, f"{wins} of {len(differences)}", f"p = {p:.2f}", verdict]
 
 
 BLOCKS = {"results": results, "comparisons": comparisons}

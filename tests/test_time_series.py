@@ -158,9 +158,17 @@ def test_the_page_is_made_from_the_results() -> None:
     page = (ROOT / "docs" / "time_series.md").read_text()
     assert made["with_blocks"](page) == page
     results = json.loads(made["RESULTS"].read_text())
-    seeds = {name: [one["seed"] for one in results["runs"] if one["model"] == name] for name in example["MODELS"]}
-    assert all(found == list(range(len(found))) and len(found) >= 5 for found in seeds.values())
-    assert len({len(found) for found in seeds.values()}) == 1
+    assert results["settings"] == example["asdict"](example["Settings"]())
     for one in results["runs"]:
         assert len(one["validation_accuracies"]) == results["settings"]["epochs"]
         assert one["validation"] == max(one["validation_accuracies"])
+
+
+def test_the_page_says_higher_only_where_the_interval_is_above_zero() -> None:
+    said = runpy.run_path(str(ROOT / "docs" / "time_series.py"))["said"]
+    assert said([0.1]) == ["", "", "", "", "too few seeds"]
+    # The 0.975 quantile of Student's t with 2 degrees of freedom is 4.3027: 0.2 ± 4.3027·0.1/√3.
+    assert said([0.1, 0.2, 0.3]) == ["+0.200", "-0.048 … +0.448", "3 of 3", "p = 0.25", "not certain"]
+    assert said([0.2, 0.21, 0.22])[-1] == "higher"
+    assert said([-0.2, -0.21, -0.22])[-1] == "lower"
+    assert said([0.0, 0.0])[2:] == ["0 of 2", "p = 1.00", "not certain"]
