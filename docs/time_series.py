@@ -35,9 +35,9 @@ def results() -> str:
     example = runpy.run_path(str(ROOT / "examples" / "classify_time_series.py"))
     planned = [(name, seed) for seed in range(SEEDS) for name in example["MODELS"]]
     done = {(run["model"], run["seed"]) for run in runs()}
-    missing = [run for run in planned if run not in done]
-    state = "Partial, and no ground for a conclusion" if missing else "Complete"
-    state = f"{state}: {len(planned) - len(missing)} of {len(planned)} runs ({len(example['MODELS'])} models, {SEEDS} seeds)."
+    made = sum(run in done for run in planned)
+    state = "Complete" if made == len(planned) else "Partial, and no ground for a conclusion"
+    state += f": {made} of {len(planned)} runs ({len(example['MODELS'])} models, {SEEDS} seeds)."
     return f"{state}\n\n{example['table'](runs())}"
 
 
