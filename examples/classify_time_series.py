@@ -78,7 +78,7 @@ class Classifier(nn.Module):
 
     @torch.no_grad()
     def accuracy(self, part: Part) -> float:
-        return (self(part.series).argmax(1) == part.classes).float().mean().item()
+        return float((self(part.series).argmax(1) == part.classes).float().mean())
 
 
 def read_ts(path: Path) -> tuple[list[Tensor], list[str]]:
