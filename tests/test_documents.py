@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import json
 import re
 import runpy
@@ -116,7 +117,7 @@ def _no_work(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _check(words: list[str], made: set[Path]) -> None:
     """Raises AssertionError or Failure for a command that a reader could not run; adds the folders that it makes."""
-    program, *arguments = words
+    program, *arguments = itertools.dropwhile(lambda word: re.fullmatch(r"[A-Z_]+=\S*", word), words)  # settings
     if program == "torchrun":
         program, arguments = "gatedrnn", arguments[arguments.index("gatedrnn.cli") + 1 :]
     if program == "gatedrnn":
@@ -124,6 +125,8 @@ def _check(words: list[str], made: set[Path]) -> None:
     elif program == "make":
         targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
         assert arguments and set(arguments) <= set(targets), f"make {arguments}"
+    elif program == "pip" and arguments[:2] == ["download", "--no-deps"]:  # data inside another package, of one version
+        assert re.fullmatch(r"[\w-]+==[\d.]+", " ".join(arguments[2:])), arguments
     elif program == "pip":
         section = (
             (ROOT / "pyproject.toml").read_text().partition("[project.optional-dependencies]\n")[2].partition("\n\n")[0]
@@ -132,6 +135,8 @@ def _check(words: list[str], made: set[Path]) -> None:
         wanted = re.fullmatch(r"(?:\.|gatedrnn)(?:\[(.*)\])?", arguments[1])
         assert arguments[0] == "install" and wanted is not None, arguments
         assert set((wanted[1] or "lab").split(",")) <= set(extras), arguments
+    elif program == "python" and arguments[0] == "-m":
+        importlib.import_module(arguments[1])
     elif program == "python":
         assert (ROOT / arguments[0]).is_file(), arguments
     else:

@@ -51,7 +51,7 @@ def test_other_encodings_are_written_in_plain_letters(settings: dict[str, str], 
     assert "LSTM: whether the input gate is 1-f." in printed
     assert ("z³" if encoding == "latin-1" else "z^3") in printed and "?" not in printed
     letter = "ä" if encoding == "latin-1" else "a"
-    assert errors[0].startswith(f"gatedrnn: unknown task '{letter}ding'; the tasks are adding, ")
+    assert errors[0].startswith(f"gatedrnn: unknown task '{letter}ding'; choose from adding, ")
     assert errors[1] == f"gatedrnn: {tmp_path}/phi is neither a file nor the folder of a run or checkpoint"
     assert len(errors) == 3
 
