@@ -55,7 +55,7 @@ class Sweep:
     seeds: str | None = None
     """Only these seeds: numbers separated by commas. (default: all)"""
     tasks: str | None = None
-    """Only these tasks of a table: names separated by commas. (default: all)"""
+    """Only these tasks of a table, or grids such as tones_500: names separated by commas. (default: all)"""
     epochs: int | None = None
     """Only the first epochs of each run; a later sweep without this option extends the runs. (default: all)"""
 
@@ -115,7 +115,8 @@ class Sweep:
             raise Failure(str(why)) from why
         models = _listed("--models", self.models, dict.fromkeys(run.model_name for run in every))
         seeds = _listed("--seeds", self.seeds, sorted({str(run.seed) for run in every}, key=int))
-        tasks = _listed("--tasks", self.tasks, dict.fromkeys(run.run.task.name for run in every))
+        grids = [name for grid in experiment.grids for name in (grid.task, grid.name)]
+        tasks = _listed("--tasks", self.tasks, dict.fromkeys(grids))
         chosen = experiment.runs(budget, models, None if seeds is None else [int(seed) for seed in seeds], tasks)
         if not chosen:
             raise Failure(f"no run of --models {self.models} has one of --seeds {self.seeds}")

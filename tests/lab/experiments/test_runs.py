@@ -228,6 +228,12 @@ def test_a_declared_run_says_what_it_is() -> None:
     assert run.folder == "small_psmnist/desk/UF/seed0"
 
 
+def test_a_grid_can_be_chosen_where_several_share_a_task() -> None:
+    runs = OWN["own:tones"].runs("desk", tasks=["tones_500", "tones_16000"])
+    assert sorted({d.run.task.steps for d in runs}) == [500, 16_000] and len(runs) == 8
+    assert len(OWN["own:tones"].runs("desk", tasks=["tones"])) == 16
+
+
 def test_the_papers_setting_of_speech() -> None:
     runs = EXPERIMENTS["tab:results_sc"].runs("paper")
     for declared in runs:

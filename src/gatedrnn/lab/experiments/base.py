@@ -163,6 +163,8 @@ class Experiment:
     ) -> list[DeclaredRun]:
         """Its runs at this budget, those of some models, seeds and tasks alone if these are given.
 
+        A task is named by its own name or by that of its grid: a figure over lengths has one grid for each length.
+
         Raises NotRunnableError with the reason where there is nothing to run.
         """
         if self.theory:
@@ -170,7 +172,7 @@ class Experiment:
         return [
             declared
             for grid in self.grids
-            if tasks is None or grid.task in tasks
+            if tasks is None or grid.task in tasks or grid.name in tasks
             for declared in declared_runs(grid, budget)
             if declared.model_name in (self.models if models is None else models)
             and (seeds is None or declared.seed in seeds)
