@@ -55,6 +55,10 @@ def test_every_engine_is_covered(engine: str) -> None:
             assert reason in str(caught.value)
 
 
+def test_the_native_engine_refuses_no_case() -> None:
+    assert [str(case) for case in ALL_CASES + OWN_CASES if replace(case, engine="cpu").refused()] == []
+
+
 @pytest.mark.parametrize("name", CELLS)
 def test_takes_gate_is_what_the_layer_and_its_step_accept(name: str) -> None:
     for kind in (LAYERS[name], STEPS[name]):

@@ -126,6 +126,26 @@ def test_autocast(case: Case, recompute: bool) -> None:
     assert_close(slopes, exact, {torch.float32: HALF[torch.bfloat16]}, torch.float32)
 
 
+@pytest.mark.parametrize("case", [case for case in on_engines(AUX_CASES) if case.engine != "reference"], ids=str)
+def test_native_engines_compute_in_float32_under_autocast(case: Case) -> None:
+    layer, x = made(case, torch.float32)
+    expected = layer(x)[0]
+    with torch.autocast("cpu", torch.bfloat16):
+        output = layer(x)[0]
+    torch.testing.assert_close(output, expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("case", on_engines(CELL_CASES), ids=str)
+def test_the_default_device_does_not_matter(case: Case) -> None:
+    layer, x = made(case, torch.float32)
+    lengths = torch.tensor([T, 3])
+    packed = torch.nn.utils.rnn.pack_padded_sequence(x, lengths)
+    expected = layer(x, lengths=lengths)[0], layer(packed)[0].data
+    with torch.device("meta"):
+        found = layer(x, lengths=lengths)[0], layer(packed)[0].data
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("case", [case for case in CELL_CASES if case.takes_gate], ids=str)
 def test_biases_are_added_in_float32(case: Case) -> None:
     """8 + 2⁻⁶ is no bfloat16: rounded there, it would be another time scale."""

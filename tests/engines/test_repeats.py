@@ -176,8 +176,9 @@ def test_what_is_wrong_is_still_an_error() -> None:
             step(x.double(), state)
         with pytest.raises(RuntimeError, match=r"Expected hidden size \(2, 5\)"):
             step(x, torch.randn(3, H))
-        with pytest.raises(TypeError, match="hx must be one tensor"):
-            step(x, (state, state))
+        for wrong in ((state, state), (state,), [state]):
+            with pytest.raises(TypeError, match="hx must be one tensor"):
+                step(x, wrong)
         other = gatedrnn.GRUCell(I + 1, H)
         with pytest.raises(RuntimeError, match="size mismatch for weight_ih"):
             functional_call(other, dict(step.named_parameters()), (x, state))
@@ -188,6 +189,8 @@ def test_a_state_of_another_number_of_layers_is_an_error() -> None:
     layer, x = gatedrnn.GRU(I, H, 2), torch.randn(1, B, I)
     for _ in range(2):
         layer(x, torch.randn(2, B, H))
+    with pytest.raises(TypeError, match="hx must be one tensor"):
+        layer(x, [torch.randn(2, B, H)])
     for layers in (1, 3):
         with pytest.raises(RuntimeError, match=rf"Expected hidden size \(2, 2, 5\) for h_0, got \[{layers}, 2, 5\]"):
             layer(x, torch.randn(layers, B, H))

@@ -6,7 +6,7 @@ import itertools
 import random
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any
 
 import pytest
@@ -89,6 +89,9 @@ FORMS: dict[str, Callable[[Tensor], Tensor]] = {
     "comparisons": lambda z: torch.where((z > 1) | (z <= -1) & ~(z == -2), z, 0.0) + torch.where(z != 1, z, z * z),
     "logical": lambda z: torch.where(torch.logical_xor(z >= 0, torch.logical_not(z < 2)), z, -z),
     "masks as numbers": lambda z: (z > 0) * z + (z > 0) * (z < 1) * z,
+    "masks in arithmetic": lambda z: (z > 0) * 1.0 * z + (1 - (z > 0) * 1.0) * z.sinh() - -((z < 1) * 1.0),
+    "sums of masks": lambda z: (z > 0) * 1.0 + (z > 1) * 1.0,
+    "a number beyond the dtype": lambda z: torch.where(z.abs() < 1e39, z, 2 * z),
     "where of numbers": lambda z: torch.where(z > 0, 1.0, -1.0) * z,
     "constants": lambda z: z + torch.full_like(z, 2.0) * torch.ones_like(z) + torch.zeros_like(z) + z.new_ones(z.shape),
     "constants without a tensor": lambda z: z * torch.full((), 2.0) + torch.tensor(0.5) + torch.ones(z.shape) * 3,
@@ -125,6 +128,12 @@ REFUSED: dict[str, tuple[Callable[[Tensor], Tensor], str]] = {
         "alpha uses aten.select|alpha depends on",
     ),
     "a captured tensor": (lambda z: z * CAPTURED, "alpha uses a tensor that it did not compute from z"),
+    "several numbers": (
+        lambda z: z * torch.tensor([1.0, 2.0, 3.0, 4.0]),
+        "alpha uses a tensor that it did not compute",
+    ),
+    "as many numbers": (lambda z: z * torch.tensor([1.0, 2.0, 3.0, 4.0, 5.0]), "alpha uses a tensor"),
+    "no number": (lambda z: z * torch.tensor([]), "alpha uses a tensor that it did not compute"),
     "by position": (lambda z: z + torch.arange(z.numel()).to(z.dtype) * 0, "alpha uses aten.arange"),
 }
 
@@ -185,6 +194,92 @@ class WithList(SigmoidOf):
 
 def test_an_unhashable_field() -> None:
     assert program_of(WithList(), torch.float32) == "a field of it cannot be hashed"
+
+
+class Multiple(SigmoidOf):
+    """α(z) = kz; the subclasses hide k in different ways."""
+
+    _k: float
+
+    def alpha(self, z: Tensor) -> Tensor:
+        return z * self._k
+
+    def alpha_derivative(self, z: Tensor) -> Tensor:
+        return torch.full_like(z, self._k)
+
+
+@dataclass(frozen=True)
+class OfInitVar(Multiple):
+    k: InitVar[float]
+
+    def __post_init__(self, k: float) -> None:
+        object.__setattr__(self, "_k", k)
+
+
+@dataclass(frozen=True)
+class NotCompared(Multiple):
+    _k: float = field(compare=False, repr=False)
+
+
+class InSlots(Multiple):
+    __slots__ = ("_k",)
+
+    def __init__(self, k: float) -> None:
+        self._k = k
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, InSlots)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@dataclass  # neither frozen nor hashable
+class Plain(Multiple):
+    _k: float
+
+
+@pytest.mark.parametrize("kind", [OfInitVar, NotCompared, InSlots, Plain])
+def test_the_fields_tell_gates_apart_and_not_their_equality(kind: Any) -> None:
+    z = torch.linspace(-3, 3, 11)
+    for k in (1.5, 5.0, -0.0, 0.0):
+        torch.testing.assert_close(traced(kind(k)).run(z)[0], z * k, rtol=0, atol=0)
+    changed = kind(2.0)
+    traced(changed)
+    object.__setattr__(changed, "_k", 3.0)
+    torch.testing.assert_close(traced(changed).run(z)[0], z * 3)
+
+
+def test_a_field_whose_hash_raises() -> None:
+    class Angry:
+        def __hash__(self) -> int:
+            raise ZeroDivisionError
+
+    gate = gate_of(lambda z: z)
+    gate.__dict__["field"] = Angry()
+    assert program_of(gate, torch.float32) == "a field of it cannot be hashed"
+
+
+def test_the_default_dtype_is_part_of_a_gate() -> None:
+    """Numbers without a dtype have it, and then α has another one than z."""
+    gate = gate_of(lambda z: torch.where(z > 0, 1.0, -1.0))
+    traced(gate)
+    torch.set_default_dtype(torch.float64)
+    try:
+        with pytest.raises(RuntimeError, match="alpha must keep the dtype of z"):
+            program_of(gate, torch.float32)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_softplus_has_a_second_derivative_everywhere() -> None:
+    softplus = torch.nn.functional.softplus
+    z = torch.tensor([-200.0, -1.0, 0.0, 1.0, 30.0, 100.0, 200.0], requires_grad=True)
+    found = traced(gate_of(lambda z: softplus(z), torch.sigmoid, name="Softplus")).run(z)[0]
+    (slope,) = torch.autograd.grad(found.sum(), z, create_graph=True)
+    torch.testing.assert_close(slope, torch.sigmoid(z))
+    (bend,) = torch.autograd.grad(slope.sum(), z)
+    torch.testing.assert_close(bend, torch.sigmoid(z) * torch.sigmoid(-z), rtol=1e-5, atol=1e-8)
 
 
 @dataclass(frozen=True)

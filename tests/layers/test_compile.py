@@ -169,3 +169,17 @@ def test_packed_sequences_run_where_a_graph_may_break() -> None:
     packed = pack_sequence([torch.randn(3, I), torch.randn(2, I)])
     found = torch.compile(layer, backend="eager")(packed)
     assert_close(found[0].data, layer(packed)[0].data, REGROUPED, torch.float32)
+
+
+@pytest.mark.parametrize("case", CELL_CASES, ids=str)
+def test_single_steps_compile_into_one_graph(case: Case) -> None:
+    step = case.step(I, H, engine="auto")
+    spread(step)
+    x = torch.randn(2, I, dtype=torch.float64)
+
+    def twice(x: Tensor) -> Any:
+        return step(x, step(x))
+
+    found = torch.compile(twice, fullgraph=True, backend="eager")(x)
+    assert compilations() == 1
+    torch.testing.assert_close(found, twice(x))

@@ -14,7 +14,8 @@ from gatedrnn.engines.graph import GraphEngine
 from gatedrnn.engines.interface import Collect, Engine, Repeat, Scan, ScanResult
 from gatedrnn.engines.reference import ReferenceEngine
 from gatedrnn.engines.repeats import kind_of
-from gatedrnn.gates import GATES, Gate, program_of
+from gatedrnn.gates import GATES, Gate, SigmoidOf, program_of
+from gatedrnn.gates.tracing import check_methods
 
 #: The engines by name, the preferred ones first.
 ENGINES: dict[str, Engine] = {"cpu": CPUEngine(), "graph": GraphEngine(), "reference": ReferenceEngine()}
@@ -32,6 +33,10 @@ def resolve(name: str | Engine, scan: Scan) -> Engine:
     An engine that is not available is skipped with a warning. A wrong setting of an
     engine, or a gate with wrong methods, is an error.
     """
+    if type(scan.gate) not in _BUILT_IN:
+        dtype = torch.float64 if scan.input.dtype == torch.float64 else torch.float32
+        _check_gate(scan.gate, dtype)
+        _check_gate_at_shape(scan, dtype)
     if isinstance(name, Engine):
         return name
     tracing = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined,no-untyped-call]
@@ -39,8 +44,6 @@ def resolve(name: str | Engine, scan: Scan) -> Engine:
         raise RuntimeError(
             "torch.onnx.export does not know the layers of gatedrnn: use gatedrnn.export.onnx(model, example, path)"
         )
-    if type(scan.gate) not in _BUILT_IN:
-        _check_gate(scan.gate, torch.float64 if scan.input.dtype == torch.float64 else torch.float32)
     if name != "auto":
         engine = ENGINES[name]
         if reason := engine.refuses(scan):
@@ -85,6 +88,16 @@ def _in_onnx_export() -> bool:
 
 def _check_gate(gate: Gate, dtype: torch.dtype) -> None:
     program_of(gate, dtype)
+
+
+def _check_gate_at_shape(scan: Scan, dtype: torch.dtype) -> None:
+    """A gate without a program is tried on the shape of this scan: tensors of its own may fit no other."""
+    if torch.compiler.is_compiling() or not scan.cell.takes_gate or not isinstance(scan.gate, SigmoidOf):
+        return
+    shape, device = tuple(scan.state[-1].shape), scan.input.device
+    real = device.type != "meta" and all(type(size) is int for size in shape)  # symbolic while a program is exported
+    if real and isinstance(program_of(scan.gate, dtype), str):
+        check_methods(scan.gate, shape, dtype, device)
 
 
 # torch.compile calls these and does not trace them; it takes torch's own is_in_onnx_export for False.

@@ -152,7 +152,9 @@ class SigmoidOf(Gate):
     >>> Cubic().inverse(torch.tensor(0.731058578630005, dtype=torch.float64))
     tensor(0.8177, dtype=torch.float64)
 
-    Its inverse is solved numerically unless :meth:`alpha_inverse` is defined too.
+    Its inverse is solved numerically unless :meth:`alpha_inverse` is defined too. Both methods are functions of z and
+    of the gate's own fields alone: layers trace them once for each value of the fields, and do not notice a global
+    variable that changes later.
     """
 
     saturation: ClassVar[str] = "not stated"

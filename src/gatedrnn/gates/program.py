@@ -19,7 +19,7 @@ from gatedrnn.gates.base import SigmoidOf
 #: A register (0 is z, k+1 the result of instruction k) or a constant.
 Operand = int | float
 
-#: The instructions by name. Comparisons give 1 or 0, and every number but 0 counts as true.
+#: The instructions by name. Every number but 0 counts as true.
 OPERATIONS: dict[str, Callable[..., Tensor]] = {
     "neg": torch.neg,
     "abs": torch.abs,
@@ -57,7 +57,7 @@ OPERATIONS: dict[str, Callable[..., Tensor]] = {
     "where": lambda condition, a, b: torch.where(condition != 0, a, b),
     "copy": torch.clone,
 }
-#: Those whose result is 1 or 0.
+#: Those whose result is 1 or 0, in the dtype of z.
 LOGICAL = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not"))
 #: Exponents of ``powi``, by multiplications, lie between ± this.
 LARGEST_POWER = 64
@@ -99,7 +99,8 @@ class Program:
         registers = [z]
         for name, operands in self.instructions:
             given = [registers[o] if isinstance(o, int) else torch.full_like(z, o) for o in operands]
-            registers.append(OPERATIONS[name](*given))
+            result = OPERATIONS[name](*given)
+            registers.append(result.to(z.dtype) if name in LOGICAL else result)
         return registers[self.value], registers[self.slope]
 
 

@@ -4,6 +4,7 @@ recorded. The same run checks the methods, so that a wrong one raises an error t
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
@@ -35,14 +36,35 @@ def program_of(gate: Gate, dtype: torch.dtype) -> Program | str:
     if not isinstance(gate, SigmoidOf):
         return "it is not of the form σ(α(z))"
     key = _key(gate, dtype)
-    if key is not None:
-        with _lock:
-            if key in _known:
-                _known.move_to_end(key)
-                return _known[key]
-    found: Program | str = _alone(lambda: _traced(gate, dtype))
+    found = _remembered(key, lambda: _traced(gate, dtype))
+    if key is None and isinstance(found, Program):
+        return "a field of it cannot be hashed"
+    return found
+
+
+def check_methods(gate: SigmoidOf, shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> None:
+    """Raise RuntimeError as ``program_of`` does, for pre-activations of this shape: a gate that uses tensors of its own
+    may fit some shapes only."""
+    key = _key(gate, dtype)
+
+    def check() -> str:
+        z = torch.linspace(-2, 2, math.prod(shape), dtype=dtype, device=device).reshape(shape)
+        for method in _METHODS:
+            _checked(gate, method, z)
+        return "checked"
+
+    _remembered(None if key is None else (key, shape, device), check)
+
+
+def _remembered(key: Any, make: Callable[[], Program | str]) -> Program | str:
+    """What was made for this key before, or now; not remembered if the key is None."""
     if key is None:
-        return "a field of it cannot be hashed" if isinstance(found, Program) else found
+        return alone(make)
+    with _lock:
+        if key in _known:
+            _known.move_to_end(key)
+            return _known[key]
+    found = alone(make)
     with _lock:
         _known[key] = found
         while len(_known) > _REMEMBERED:
@@ -51,19 +73,38 @@ def program_of(gate: Gate, dtype: torch.dtype) -> Program | str:
 
 
 def _key(gate: Gate, dtype: torch.dtype) -> Any:
-    """Equal for gates with the same α, None if that cannot be told. The text tells 0.0 from −0.0 and 1 from True."""
-    key = (type(gate), gate, repr(gate), dtype)
+    """Equal for gates with the same methods and fields, None if a field cannot be hashed.
+
+    The fields are compared one by one: the gate's own ``==`` may leave some out. The text tells 0.0 from −0.0 and 1
+    from True. A number without a dtype has torch's default dtype.
+    """
+    fields = [(name, type(value), _text(value), value) for name, value in sorted(_fields(gate).items())]
+    methods = [getattr(type(gate), method) for method in _METHODS]
+    key = (type(gate), *methods, *fields, dtype, torch.get_default_dtype())
     try:
         hash(key)
-    except TypeError:
+    except Exception:  # whatever the __hash__ of a field raises
         return None
     return key
+
+
+def _fields(gate: Gate) -> dict[str, Any]:
+    fields = dict(vars(gate))  # Gate itself has no __slots__, so there is always a __dict__
+    for kind in type(gate).__mro__:
+        slots = vars(kind).get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            fields[name] = getattr(gate, name, None)
+    return fields
+
+
+def _text(value: object) -> str:
+    return repr(value) if isinstance(value, (int, float, complex, tuple, frozenset)) else ""
 
 
 T = TypeVar("T")
 
 
-def _alone(function: Callable[[], T]) -> T:
+def alone(function: Callable[[], T]) -> T:
     """The function in a thread of its own, which has none of the caller's modes: autocast, vmap, compile, default
     device, fake tensors, gradients."""
     results: list[T] = []
@@ -93,7 +134,7 @@ class _CapturedTensorError(_NotTracedError):
 
 
 def _traced(gate: SigmoidOf, dtype: torch.dtype) -> Program | str:
-    recorder, grid = _Recorder(dtype), _grid(dtype)
+    recorder, grid = _Recorder(dtype), grid_of(dtype)
     try:
         results = [recorder.record(gate, method) for method in _METHODS]
     except _CapturedTensorError as reason:
@@ -109,7 +150,7 @@ def _traced(gate: SigmoidOf, dtype: torch.dtype) -> Program | str:
     if len(program.instructions) > MOST_INSTRUCTIONS:
         return f"it takes {len(program.instructions)} instructions, more than {MOST_INSTRUCTIONS}"
     for method, right, found in zip(_METHODS, expected, program.run(grid), strict=True):
-        if not _agree(found, right):
+        if not agree(found, right):
             return f"its program does not reproduce {method}"
     return program
 
@@ -124,7 +165,7 @@ def _overridden(kind: type[Gate]) -> str | None:
     return next((n for n in sorted(_overridable()) if getattr(kind, n, None) is not getattr(SigmoidOf, n, None)), None)
 
 
-def _grid(dtype: torch.dtype) -> Tensor:
+def grid_of(dtype: torch.dtype) -> Tensor:
     """Where a program is compared with the methods: dense about 0, to the largest numbers, infinities and NaN."""
     largest = torch.finfo(dtype).max
     near, far = torch.linspace(0, 12, 241, dtype=dtype), torch.logspace(-30, 30, 61, dtype=dtype)
@@ -132,7 +173,7 @@ def _grid(dtype: torch.dtype) -> Tensor:
     return torch.cat([positive, -positive, torch.tensor([torch.nan], dtype=dtype)])
 
 
-def _agree(found: Tensor, right: Tensor) -> bool:
+def agree(found: Tensor, right: Tensor) -> bool:
     """But for a few roundings: torch's own functions differ by as much between the middle and the end of a tensor. An
     error of s that is small beside 1 is one of σ(s) that is small beside its value."""
     slack = 64 * torch.finfo(right.dtype).eps
@@ -196,6 +237,8 @@ class _Recorder(TorchDispatchMode):
         if constant:  # also of factories, which have no operands at all
             if func.overloadpacket.__name__ not in (*_FACTORIES, *_RULES):
                 raise self._refused(func)
+            if len({repr(value) for value in result.flatten().tolist()}) != 1:
+                raise _CapturedTensorError(f"{self.method} uses a tensor that it did not compute from z")
             return self._remember(result, float(result.flatten()[0]))
         if result.dtype not in (self.z.dtype, torch.bool):
             raise _NotTracedError(f"{self.method} uses {func}, which changes the dtype to {result.dtype}")
@@ -239,7 +282,8 @@ class _Recorder(TorchDispatchMode):
     def _operand(self, value: Any) -> Any:
         if isinstance(value, Tensor):
             return self.operands[id(value)]
-        return float(value) if isinstance(value, (int, float)) else value
+        # Rounded as torch does: beyond the largest number of the dtype it is infinite.
+        return torch.tensor(float(value), dtype=self.z.dtype).item() if isinstance(value, (int, float)) else value
 
     def is_logical(self, operand: Operand) -> bool:
         """Whether it is 1 or 0 for every z."""
@@ -329,7 +373,8 @@ def _clamp(r: _Recorder, x: Operand, min: Operand | None = None, max: Operand | 
 
 def _softplus(r: _Recorder, x: Operand, beta: float = 1.0, threshold: float = 20.0) -> Operand:
     scaled = _scaled(r, beta, x)
-    logarithm = r.emit("log1p", r.emit("exp", scaled))
+    # Bounded, because the derivative of a branch that is not taken must be a number too.
+    logarithm = r.emit("log1p", r.emit("exp", r.emit("minimum", scaled, threshold)))
     logarithm = logarithm if beta == 1 else r.emit("div", logarithm, beta)
     return r.emit("where", r.emit("gt", scaled, threshold), x, logarithm)
 

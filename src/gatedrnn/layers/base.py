@@ -29,6 +29,7 @@ from gatedrnn.layers.checks import (
     checked_lengths,
     resolve_init,
     state_tuple,
+    states_given,
 )
 from gatedrnn.layers.drop_connect import drop_entries
 from gatedrnn.layers.module import RecurrentModule
@@ -190,7 +191,7 @@ class RecurrentLayer(RecurrentModule):
 
     def _repeated(self, input: Any, hx: Any, layers: list[Weights]) -> tuple[Tensor, Any] | None:
         """Output and state if each layer was called like this before."""
-        state = () if hx is None else hx if isinstance(hx, (tuple, list)) else (hx,)
+        state = states_given(self.cell, hx)
         if any([type(t) not in (Tensor, Parameter) or t.dim() != 3 for t in (input, *state)]):  # noqa: C419
             return None
         if any([len(s) != len(layers) for s in state]):  # noqa: C419

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -154,6 +155,13 @@ def state_tuple(layer: str, cell: Cell, hx: Tensor | Sequence[Tensor] | None) ->
     if len(hx) != len(cell.states):
         raise RuntimeError(f"{layer}: hx must be a tuple ({names}), got {len(hx)} tensor(s)")
     return tuple(hx)
+
+
+def states_given(cell: Cell, hx: object) -> Sequence[Any]:
+    """What was passed as hx, entry by entry and unchecked; nothing for None."""
+    if hx is None:
+        return ()
+    return hx if len(cell.states) > 1 and isinstance(hx, (tuple, list)) else (hx,)
 
 
 def check_state(layer: str, name: str, state: Tensor, x: Tensor, expected: tuple[int, ...]) -> None:

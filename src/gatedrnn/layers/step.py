@@ -22,6 +22,7 @@ from gatedrnn.layers.checks import (
     check_weights,
     resolve_init,
     state_tuple,
+    states_given,
 )
 from gatedrnn.layers.module import RecurrentModule
 from gatedrnn.layers.parameters import reset, write_back
@@ -72,8 +73,7 @@ class RecurrentStep(RecurrentModule):
         return {"l0": self._weights()}
 
     def _weights(self) -> Weights:
-        own = self._parameters
-        return {name: getattr(self, name) if (found := own.get(name)) is None else found for name in self._shapes}
+        return {name: self._weight(name) for name in self._shapes}
 
     def reset_parameters(self) -> None:
         """Draw new values for all parameters."""
@@ -84,7 +84,7 @@ class RecurrentStep(RecurrentModule):
     def forward(self, input: Tensor, hx: StateArgument = None) -> Any:
         self._refuse_trace()
         weights = self._weights()
-        given = () if hx is None else hx if isinstance(hx, (tuple, list)) else (hx,)
+        given = states_given(self.cell, hx)
         kind = engines.kind_of(self.cell, self.forget_gate, self._kind, input, given, weights.values())
         if kind is not None and (repeat := engines.recall(self._engine, kind)) is not None:
             result = repeat(input, given, weights.values())[1]

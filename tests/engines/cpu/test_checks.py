@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import torch
 from torch import Tensor
 
 import gatedrnn
+from gatedrnn.engines import ENGINES
 from gatedrnn.engines.cpu import library, ops
 from tests.engines.cpu.loop import CELLS, GATES, WEIGHTS, Case, arguments, native
 
@@ -40,6 +42,13 @@ def wrong_shapes(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
         (),
     ]
     return [wrong for wrong in found if wrong != shape]
+
+
+def test_the_memory_of_the_nru_has_the_size_that_the_kernel_names() -> None:
+    layer: Any = gatedrnn.NRU(3, 4096, memory_size=16, heads=4, dtype=torch.float64)
+    scan = layer.first_scan(torch.zeros(2, 1, 3, dtype=torch.float64))
+    with pytest.raises(RuntimeError, match=r"size mismatch for c_0: expected \(1, 16\), got \(1, 4096\)"):
+        ENGINES["cpu"].run(replace(scan, state=(scan.state[0], scan.state[0])))
 
 
 @pytest.mark.parametrize("gradient", [False, True])

@@ -15,6 +15,7 @@ from torch import Tensor
 
 import gatedrnn
 from gatedrnn import gates
+from gatedrnn.engines import ENGINES
 from gatedrnn.engines.cpu import library
 from gatedrnn.gates import SigmoidOf, program_of
 from gatedrnn.gates.program import OPERATIONS, Program
@@ -55,7 +56,8 @@ def points(dtype: torch.dtype, count: int = 6000) -> Tensor:
     info = np.finfo(kind)
     special = np.array([0.0, 1, 2, 0.5, 3, info.max, info.tiny, np.inf, 1 + info.eps, 1 - info.epsneg], kind)
     z = np.concatenate([bits, near, special, -special, [np.nan]]).astype(kind)
-    z[np.abs(z) < info.tiny] = 0  # the kernels take what lies below the normal numbers for 0
+    below = np.abs(z) < info.tiny  # the kernels take what lies below the normal numbers for 0
+    z[below] = np.copysign(0, z[below])
     return torch.from_numpy(z)
 
 
@@ -99,7 +101,7 @@ def test_unary_over_all_of_float32(name: str, isa: str) -> None:
     for bits in np.array_split(patterns, 16):
         z = torch.from_numpy(bits.view(np.float32).copy())
         z = z[~z.isnan()]
-        z[z.abs() < torch.finfo(z.dtype).tiny] = 0
+        z = torch.where(z.abs() < torch.finfo(z.dtype).tiny, torch.copysign(torch.zeros(()), z), z)
         found, _ = native(f"{name},0;=,1,1", z)
         assert_within_ulps(found, exact(name, z), ULPS, name)
 
@@ -299,6 +301,10 @@ def test_wrong_gates_are_the_same_error_on_every_engine(what: str, engine: str) 
     layer: Any = gatedrnn.GRU(3, 4, forget_gate=gate_of(function), engine=engine)
     with pytest.raises(RuntimeError, match=r"^Mine\(\): " + message):
         layer(torch.zeros(2, 1, 3))
+    if engine == "reference":  # as an object too
+        layer.engine = ENGINES[engine]
+        with pytest.raises(RuntimeError, match=r"^Mine\(\): " + message):
+            layer(torch.zeros(2, 1, 3))
     step: Any = gatedrnn.GRUCell(3, 4, forget_gate=gate_of(lambda z: z, function))
     with pytest.raises(RuntimeError, match=r"^Mine\(\): " + message.replace("alpha", "alpha_derivative")):
         step(torch.zeros(1, 3))
@@ -316,6 +322,52 @@ def test_a_captured_tensor_runs_on_the_reference_engine(engine: str) -> None:
         return
     with pytest.raises(RuntimeError, match="alpha uses a tensor that it did not compute from z"):
         layer(torch.randn(5, 2, 3))
+
+
+ONE = torch.tensor(1.0)
+WRONG_AND_CAPTURING: dict[str, tuple[tuple[Any, ...], str]] = {
+    "shape": ((lambda z: (z * ONE)[..., :1],), r"alpha must keep the shape of z, \(2, 4\), got \(2, 1\)"),
+    "dtype": ((lambda z: (z * ONE).double(),), "alpha must keep the dtype of z"),
+    "random": ((lambda z: z * ONE + torch.rand_like(z),), "alpha gives different results for the same input"),
+    "slope": ((lambda z: z * ONE, lambda z: 1 / 0), "alpha_derivative raised ZeroDivisionError"),
+}
+
+
+@pytest.mark.parametrize("engine", ["auto", "cpu", "reference"])
+@pytest.mark.parametrize("what", WRONG_AND_CAPTURING)
+def test_a_captured_tensor_hides_no_error(what: str, engine: str) -> None:
+    functions, message = WRONG_AND_CAPTURING[what]
+    layer: Any = gatedrnn.GRU(3, 4, forget_gate=gate_of(*functions), engine=engine)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match=r"^Mine\(\): " + message):
+            layer(torch.zeros(5, 2, 3))
+
+
+def many_registers(z: Tensor) -> Tensor:
+    total, parts = z, [z * (0.001 * k) for k in range(1, 70)]
+    for part in reversed(parts):
+        total = total + part
+    return total
+
+
+@pytest.mark.parametrize(
+    ("alpha", "reason"),
+    [
+        (many_registers, "the gate program needs more than 64 registers"),
+        (lambda z: z * z.abs() / (z.abs() + 1e-40), "its native program does not reproduce alpha"),
+    ],
+    ids=["registers", "a number below the normal ones"],
+)
+def test_what_the_library_does_not_compute_is_refused(alpha: Any, reason: str) -> None:
+    layer: Any = gatedrnn.GRU(2, 3, forget_gate=gate_of(alpha))
+    for parameter in layer.parameters():
+        torch.nn.init.zeros_(parameter)
+    x = torch.zeros(2, 1, 2)
+    assert reason in gatedrnn.explain(layer, x)
+    assert layer(x)[0].isfinite().all()
+    layer.engine = "cpu"
+    with pytest.raises(RuntimeError, match=reason):
+        layer(x)
 
 
 @pytest.mark.parametrize("engine", ["cpu", "reference"])

@@ -72,7 +72,9 @@ def _fit(kernel: Kernel, input: Tensor, state: Sequence[Tensor], weights: Sequen
         return False
     _, batch, inputs = input.shape
     hidden = state[-1].shape[1]
-    recurrent = state[0].shape[1] if "weight_hr" in kernel.weights else hidden
+    recurrent = state[0].shape[1] if "weight_hr" in kernel.weights or kernel.memory else hidden
+    if kernel.memory and hidden != kernel.memory[0]:
+        return False
     if state[-1].shape != (batch, hidden) or state[0].shape != (batch, recurrent):
         return False
     shapes = kernel.shapes(inputs, hidden, recurrent)

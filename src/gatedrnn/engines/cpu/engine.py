@@ -62,9 +62,10 @@ class CPUEngine(Engine):
         given, weights = input, own
         if lowering := LOWERED.get(type(cell)):
             if lengths is not None:  # what lies past the end, a NaN maybe, must not reach the weights
-                time = torch.arange(len(input)).unsqueeze(-1)
+                time = torch.arange(len(input), device=input.device).unsqueeze(-1)
                 given = torch.where((time < lengths).unsqueeze(-1), input, 0.0)
-            given, weights = lowering.arguments(cell, own, given)
+            with torch.autocast("cpu", enabled=False):  # what the kernel would compute stays in its dtype
+                given, weights = lowering.arguments(cell, own, given)
             names = tuple(weights)
         text = _text(cell, gate, names, dtype)
         options = Options(text, scan.reverse, keep, scan.recompute, bool(scan.collect) and memory)

@@ -1,5 +1,6 @@
-// Functions of a gate program (program.h) on vectors, each within two units in the last place for all arguments, with
-// the IEEE meaning of NaN, infinities and zeros, as torch has it.
+// Functions of a gate program (program.h) on vectors, each within two units in the last place for all normal arguments,
+// with the IEEE meaning of NaN, infinities and zeros, as torch has it. Numbers below the normal ones count as 0, as
+// everywhere in the kernels; a gate for which that matters is refused before it runs (kernel.py).
 //
 // float goes through double, where a short polynomial is exact enough for every digit of the result. double asks the C
 // library, lane by lane: its users check derivatives, they do not train.
@@ -29,11 +30,12 @@ GATEDRNN_INLINE Doubles exp(Doubles x) {
   Doubles r, n = reduce<double>(bounded(x), r);
   return ((tail(r) * r + 1.0) * r + 1.0) * power_of_two<double>(n);
 }
-GATEDRNN_INLINE Doubles expm1(Doubles x) {
+GATEDRNN_INLINE Doubles expm1_unsigned(Doubles x) {  // -0 gives +0
   Doubles r, n = reduce<double>(bounded(x), r), scale = power_of_two<double>(n);
   Doubles p = tail(r) * (r * r) + r;
   return p * scale + (scale - 1.0);
 }
+GATEDRNN_INLINE Doubles expm1(Doubles x) { return x == 0.0 ? x : expm1_unsigned(x); }
 
 // x = 2^e m with m about 1: between the root of 1/2 and of 2. For normal x > 0.
 GATEDRNN_INLINE Doubles mantissa(Doubles x, Doubles& e) {
@@ -69,11 +71,11 @@ GATEDRNN_INLINE Doubles log1p(Doubles x) {
   // Near 0 the sum has lost digits of x, which are all there in x / (x + 2).
   auto near = e == 0.0;
   Doubles f = (near ? x : m - 1.0) / (near ? x + 2.0 : m + 1.0);
-  return with_ends_of_log(e * 0.69314718055994531 + twice_atanh(f), sum);
+  return x == 0.0 ? x : with_ends_of_log(e * 0.69314718055994531 + twice_atanh(f), sum);  // keeps the sign of -0
 }
 
 GATEDRNN_INLINE Doubles sinh(Doubles x) {
-  Doubles e = expm1(magnitude<double>(x));
+  Doubles e = expm1_unsigned(magnitude<double>(x));
   return with_sign_of<double>((e + e / (e + 1.0)) * 0.5, x);
 }
 GATEDRNN_INLINE Doubles cosh(Doubles x) {
@@ -81,7 +83,7 @@ GATEDRNN_INLINE Doubles cosh(Doubles x) {
   return (e + 1.0 / e) * 0.5;
 }
 GATEDRNN_INLINE Doubles tanh(Doubles x) {
-  Doubles e = expm1(at_most<double>(magnitude<double>(x) * 2.0, 100));
+  Doubles e = expm1_unsigned(at_most<double>(magnitude<double>(x) * 2.0, 100));
   return with_sign_of<double>(e / (e + 2.0), x);
 }
 GATEDRNN_INLINE Doubles asinh(Doubles x) {

@@ -11,6 +11,7 @@ import torch
 from gatedrnn import cells, gates
 from gatedrnn.engines.cpu import library
 from gatedrnn.engines.cpu.lowered import LOWERED, LoweredNRU
+from gatedrnn.gates import tracing
 from gatedrnn.gates.program import Program, ProgramGate
 
 # A subclass may change the maths, so only the classes themselves have a name.
@@ -110,7 +111,37 @@ def kernel_of(cell: cells.Cell, gate: gates.Gate, weights: tuple[str, ...], dtyp
     program = gates.program_of(gate, dtype)
     if isinstance(program, str):
         return f"it has no kernel for the gate {gate!r}: {program}"
+    if reason := _refused_program(str(program), dtype):
+        return f"it has no kernel for the gate {gate!r}: {reason}"
     return Kernel(name, "program", weights, beta=beta, program=str(program))
+
+
+def _refused_program(text: str, dtype: torch.dtype) -> str | None:
+    """Why the library does not compute the program as torch does, or None."""
+    if library.reason_missing():
+        return None  # and the engine says so
+    return _tried(text, dtype, library.instruction_set())
+
+
+@lru_cache(maxsize=1024)
+def _tried(text: str, dtype: torch.dtype, instruction_set: str) -> str | None:
+    """The kernels flush what lies below the normal numbers to zero, which is not always the same."""
+
+    def compare() -> str | None:
+        z = tracing.grid_of(dtype)
+        found = torch.empty_like(z), torch.empty_like(z)
+        try:
+            library.run_program(
+                text, str(dtype).removeprefix("torch."), z.numel(), z.data_ptr(), *(t.data_ptr() for t in found)
+            )
+        except RuntimeError as error:
+            return str(error).rstrip(".")
+        for method, native, right in zip(("alpha", "alpha_derivative"), found, Program.parse(text).run(z), strict=True):
+            if not tracing.agree(native, right):
+                return f"its native program does not reproduce {method}"
+        return None
+
+    return tracing.alone(compare)
 
 
 @lru_cache(maxsize=1024)

@@ -223,6 +223,11 @@ def release() -> int:
     return int(load().gatedrnn_release())
 
 
+def run_program(text: str, dtype: str, count: int, z: int, alpha: int, slope: int) -> None:
+    """α and α′ of a gate program at ``count`` places; the last three are addresses."""
+    _check(load().gatedrnn_program(FACTS.dtypes.index(dtype), text.encode(), count, z, alpha, slope))
+
+
 def forward(scan: Scan) -> None:
     _check(load().gatedrnn_forward(ctypes.byref(scan)))
 

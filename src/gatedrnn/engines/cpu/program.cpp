@@ -126,7 +126,8 @@ void ParsedProgram::number_anew(const int64_t (&outputs)[2], int count) {
     step.result = place;
     kept.push_back(step);
   }
-  if (registers > most_registers) refuse("more than " + std::to_string(most_registers) + " registers");
+  if (registers > most_registers)
+    throw std::invalid_argument("the gate program needs more than " + std::to_string(most_registers) + " registers.");
   steps_ = std::move(kept);
   program = {steps_.data(), int64_t(steps_.size()), registers, count, {slot[size_t(outputs[0])], count > 1 ? slot[size_t(outputs[1])] : 0}};
 }
