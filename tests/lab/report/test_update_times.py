@@ -227,7 +227,7 @@ def test_missing_fields_are_named(tmp_path: Path) -> None:
     ("content", "said"),
     [
         ("{", "update_times.json is damaged: "),
-        ("[]", "update_times.json is damaged: it holds no JSON object; ignored"),
+        ("[]", "update_times.json is damaged: not a JSON object; ignored"),
         ('{"kind": "gatedrnn update times", "schema": 2}', "update_times.json: written in version 2"),
         ('{"kind": "gatedrnn record", "schema": 1}', "update_times.json: expected a 'gatedrnn update times'"),
     ],
