@@ -1,6 +1,6 @@
-"""Time of a step in onnxruntime beside our engine: LSTM with the fast gate, and the sigmoid's native operator.
+"""Time of a step in onnxruntime and in our engine: LSTM with the fast gate, and the sigmoid's native operator.
 
-Run it on a quiet machine: python benchmarks/exported.py
+Run it on an idle machine: python benchmarks/exported.py
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def seconds(function: Callable[[], object]) -> float:
 
 def main() -> None:
     torch.set_num_threads(1)
-    print(f"H = {HIDDEN}, T = {STEPS}, one thread, microseconds a step, median of {ROUNDS} interleaved rounds")
+    print(f"H = {HIDDEN}, T = {STEPS}, one thread, microseconds per step, median of {ROUNDS} interleaved rounds")
     for gate in ("fast", "sigmoid"):
         layer = gatedrnn.LSTM(HIDDEN, HIDDEN, forget_gate=gate)
         with tempfile.TemporaryDirectory() as folder:
@@ -47,7 +47,7 @@ def main() -> None:
             with torch.no_grad():
                 difference = (torch.from_numpy(session.run(None, feed)[0]) - layer(x)[0]).abs().max().item()
                 if difference > 1e-5:
-                    raise SystemExit(f"wrong by {difference}: no time is shown")
+                    raise SystemExit(f"wrong result, off by {difference}: not timed")
                 pairs = [(seconds(partial(session.run, None, feed)), seconds(partial(layer, x))) for _ in range(ROUNDS)]
             there, here = (1e6 * statistics.median(column) / STEPS for column in zip(*pairs, strict=True))
             print(f"{gate:8} B = {batch:2}: onnxruntime {there:7.1f}, our engine {here:7.1f}, ratio {there / here:.2f}")

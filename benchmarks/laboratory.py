@@ -1,4 +1,4 @@
-"""What the laboratory costs beside the layers, and what running several at once gains. On a quiet machine, in minutes:
+"""Overhead of the laboratory over the layers, and gain of parallel runs. Takes minutes; run it on an idle machine:
 
 python benchmarks/laboratory.py
 """
@@ -71,7 +71,7 @@ def sweep_seconds(folder: Path, jobs: int, cores: int) -> float:
 
 
 def images(folder: Path) -> None:
-    """The small classifier on psMNIST: the loop beside bare calls, and the gates beside each other."""
+    """The small classifier on psMNIST: the loop compared with bare calls, and the gates with each other."""
     ratios = [loop_seconds(IMAGES, 100, folder / f"images{i}") / bare_seconds(IMAGES, 100) for i in range(ROUNDS)]
     print(f"training loop / bare layer calls, psMNIST: {statistics.median(ratios):.3f}", [f"{r:.3f}" for r in ratios])
     rounds = [
@@ -96,13 +96,13 @@ def main() -> None:
         try:
             images(folder)
         except MissingDataError:
-            print("psMNIST: not measured, the data set is not here: gatedrnn data fetch mnist")
+            print("psMNIST: not measured, data set not found; run gatedrnn data fetch mnist")
         cores = cores_here()
         parallel = sweep_seconds(folder / "parallel", cores, cores)
         one = sweep_seconds(folder / "one", 1, 1)
         several = sweep_seconds(folder / "several", 1, cores)
-        print(f"four runs at once: {parallel:.1f} s, {one / parallel:.2f} times as fast as one after the other with")
-        print(f"one thread ({one:.1f} s), and {several / parallel:.2f} times with {cores} threads ({several:.1f} s)")
+        print(f"four runs in parallel: {parallel:.1f} s; speedup over one at a time: {one / parallel:.2f} with one")
+        print(f"thread ({one:.1f} s), {several / parallel:.2f} with {cores} threads ({several:.1f} s)")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Words a second of the language model beside the same model on torch.nn.LSTM. On a quiet machine, in minutes:
+"""Words per second of the language model and of the same model on torch.nn.LSTM. Takes minutes, on an idle machine:
 
 python benchmarks/language.py
 """
@@ -69,8 +69,8 @@ def layers_alone(network: LanguageNetwork) -> Callable[[], None]:
 
 
 def seconds(steps: dict[str, Callable[[], None]]) -> dict[str, list[float]]:
-    """Of a step in each round. The rounds go through all models, so that a disturbance meets all alike; each has some
-    steps at a time, as in training, after one that is not counted."""
+    """Seconds per step in each round. Every round times all models, so that a disturbance affects all; each runs
+    several steps at a time, as in training, after one that is not counted."""
     found: dict[str, list[float]] = {name: [] for name in steps}
     for name in steps:
         steps[name]()

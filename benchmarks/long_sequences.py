@@ -1,4 +1,4 @@
-"""Time and memory of a training step on long sequences, with and without recompute. On a quiet machine, in minutes:
+"""Time and memory of a training step on long sequences, with and without recompute. Takes minutes, on an idle machine:
 
 python benchmarks/long_sequences.py
 """
@@ -38,7 +38,7 @@ def seconds(contestants: list[Contestant], work: Work) -> list[float]:
 
 
 def main() -> None:
-    print(f"{torch.get_num_threads()} threads; memory is the peak of the whole process, torch itself included")
+    print(f"{torch.get_num_threads()} threads; memory is the peak of the whole process, including torch itself")
     print("| T×B×I×H | time | memory | time, recompute | memory, recompute |")
     print("| --- | --- | --- | --- | --- |")
     for shape in SHAPES:

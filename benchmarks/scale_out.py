@@ -1,6 +1,6 @@
-"""What it takes to go beyond one machine. On a quiet machine:
+"""Cost of several machines, and of the whole paper. Run it on an idle machine:
 
-python benchmarks/scale_out.py launchers    # the Ray launcher beside the local pool, a quarter of an hour; extra [ray]
+python benchmarks/scale_out.py launchers    # the Ray launcher and the local pool, a quarter of an hour; extra [ray]
 python benchmarks/scale_out.py launchers 1  # each once instead of twice
 python benchmarks/scale_out.py paper        # core hours of the whole paper, from a few updates of each of its models
 """
@@ -49,9 +49,9 @@ def sweep_seconds(launcher: Launcher, folder: Path, updates: int, count: int) ->
 
 
 def launchers(turns: int = 2) -> None:
-    """Runs of a minute, two on each core, by the local pool and by Ray in turns.
+    """Runs of a minute, two on each core, by the local pool and by Ray, alternating.
 
-    The start of the cluster is not counted; that of Ray's own processes on its nodes, which they keep, is.
+    The start of the cluster is not counted; the start of Ray's processes on its nodes is.
     """
     os.environ.update(RAY_USAGE_STATS_ENABLED="0", RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER="0")
     from ray.cluster_utils import Cluster
@@ -80,7 +80,7 @@ def launchers(turns: int = 2) -> None:
 
 
 def update_seconds(run: Run) -> float:
-    """One update on one core, forward and backward: what the numbers are does not matter.
+    """One update on one core, forward and backward; the values do not matter.
 
     It is timed over a tenth of the steps, at least 70, and by the processor's clock: other programs slow it less.
     """
@@ -91,7 +91,7 @@ def update_seconds(run: Run) -> float:
     shape = (steps, run.training.batch_size)
     x = torch.randint(WORDS, shape) if words else torch.randn(*shape, task.input_size)
     times = []
-    for _ in range(3):  # the first one finds its memory
+    for _ in range(3):  # the first one allocates memory
         begin = time.process_time()
         network(x).output.square().mean().backward()
         times.append(time.process_time() - begin)
@@ -122,7 +122,7 @@ def paper() -> None:
         shape = (run.task.steps, run.training.batch_size, repr(run.model))
         if shape not in seconds:
             seconds[shape] = update_seconds(run)
-            print(f"{seconds[shape]:.2f} s an update: {run.task.name}, {run.model}", file=sys.stderr, flush=True)
+            print(f"{seconds[shape]:.2f} s per update: {run.task.name}, {run.model}", file=sys.stderr, flush=True)
         hidden = getattr(run.model, "hidden_size")  # noqa: B009 - of every model there is, of no interface
         hours.setdefault((run.task.name, hidden), []).append(seconds[shape] * updates_of(run) / 3600)
     print("| task | units | runs | core hours | longest run, hours |\n| --- | --- | --- | --- | --- |")

@@ -1,10 +1,10 @@
-"""The time of one update of each model, beside the runs: charts against time are drawn from it. On a quiet machine:
+"""Measures the time of one update of each model, for charts against time. Run it on an idle machine:
 
 python benchmarks/update_times.py --out results
 
-It builds the declared runs (task, model, training options) and makes their updates, without evaluations. The models of
-a setting take turns, so that what disturbs one disturbs all. Each setting is written when it is measured; what the file
-has of other settings stays in it.
+It builds the declared runs (task, model, training options) and runs their updates, without evaluations. The models of a
+setting are timed in turn, so that a disturbance affects all of them. Each setting is written as soon as it is measured;
+other settings in the file are kept.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MACHINE = ("processor", "cores", "instruction_set", "torch", "gatedrnn")
 
 
 def measured(setting: str, models: Sequence[str], rounds: int, turn: float = TURN) -> list[dict[str, Any]]:
-    """The entries of one setting. Each round has the models in another order."""
+    """The entries of one setting. The order of the models differs in each round."""
     timers: dict[str, tuple[DeclaredRun, Updates]] = {}
     for declared in chosen(setting, models):
         timers[declared.model_name] = declared, Updates(declared.run)
@@ -72,7 +72,7 @@ def measured(setting: str, models: Sequence[str], rounds: int, turn: float = TUR
 
 
 def with_the_same_update(setting: str, declared: DeclaredRun) -> list[DeclaredRun]:
-    """The runs of other budgets that only train for another time: an update of theirs is the same."""
+    """The runs of other budgets that differ only in length: their updates are the same."""
     grid, _, budget = setting.partition("/")
     found = [
         run
@@ -105,14 +105,14 @@ def chosen(setting: str, models: Sequence[str]) -> list[DeclaredRun]:
 
 
 def before(path: Path, machine: dict[str, Any]) -> list[dict[str, Any]]:
-    """The entries that the file has; ValueError where they are of another machine or version."""
+    """The entries of the file; ValueError if they are from another machine or version."""
     if not path.exists():
         return []
     record = read_json(path)
     check_schema(record, UPDATE_TIMES_KIND, path)
     other = [name for name in MACHINE if record["machine"].get(name) != machine[name]]
     if other:
-        raise ValueError(f"{path} was measured with another {', '.join(other)}; delete it or choose another folder")
+        raise ValueError(f"{path} was measured with a different {', '.join(other)}; delete it or choose another folder")
     entries: list[dict[str, Any]] = record["updates"]
     return entries
 
@@ -127,10 +127,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, required=True, help=f"folder of the runs; {UPDATE_TIMES_FILE} goes there")
     parser.add_argument("--settings", nargs="+", default=list(SETTINGS), help="GRID/BUDGET (default: %(default)s)")
-    parser.add_argument("--models", nargs="+", help="default: those that the figures and ratios need")
+    parser.add_argument("--models", nargs="+", help="default: the models of the figures and ratios")
     parser.add_argument("--rounds", type=int, default=9, help="default: 9")
-    parser.add_argument("--threads", type=int, default=1, help="default: 1, as the runs of a sweep have")
-    parser.add_argument("--turn", type=float, default=TURN, help="seconds of a model in a round (default: 0.5)")
+    parser.add_argument("--threads", type=int, default=1, help="default: 1, as in the runs of a sweep")
+    parser.add_argument("--turn", type=float, default=TURN, help="seconds per model and round (default: 0.5)")
     given = parser.parse_args(arguments)
     torch.set_num_threads(given.threads)
     place = environment("")

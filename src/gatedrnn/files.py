@@ -1,4 +1,4 @@
-"""Writing that survives: files appear whole or not at all, and stay when the power goes."""
+"""Durable writes: files appear complete or not at all, and survive a power failure."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_another_machine_is_refused(tmp_path: Path) -> None:
     record = made(tmp_path, "--settings", "adding/smoke", "--models", "fast")
     record["machine"]["processor"] = "another"
     (tmp_path / "update_times.json").write_text(json.dumps(record))
-    with pytest.raises(SystemExit, match="measured with another processor; delete it or choose another folder"):
+    with pytest.raises(SystemExit, match="measured with a different processor; delete it or choose another folder"):
         made(tmp_path, "--settings", "adding/smoke", "--models", "fast")
     assert json.loads((tmp_path / "update_times.json").read_text()) == record
 

@@ -35,7 +35,7 @@ def metrics(*errors: float | None) -> list[dict[str, Any]]:
             (1.0, 0.17, 0.174, 0.1),  # one run stopped earlier: the last update that both have counts
             (1.0, 0.15),
             "After 50 updates on sequences of 200 steps the fast gate has an MSE of 0.150, "
-            "the sigmoid gate of 0.170: the effect did not show in these runs.",
+            "the sigmoid gate of 0.170: these runs do not show the effect.",
         ),
         (
             (1.0, 0.06),
@@ -72,7 +72,7 @@ def test_the_demo_ends_with_the_page_and_a_sentence(tmp_path: Path, capsys: pyte
         assert page == f"report: {tmp_path / 'report/index.html'}" and Path(page.removeprefix("report: ")).exists()
         length = read_run(next((tmp_path / "runs").glob("adding_*/fast/seed0"))).options["task"]["length"]
         assert sentence.startswith(f"After 4 updates on sequences of {length} steps the fast gate has an MSE of ")
-        assert sentence.endswith(": the effect did not show in these runs.")
+        assert sentence.endswith(": these runs do not show the effect.")
         # The second time, the runs are found complete.
         assert ("2 of 2 runs are already complete" in printed.err) == bool(attempt)
 
@@ -91,7 +91,7 @@ def test_without_the_engine_the_sequence_is_shorter_and_that_is_said() -> None:
     environment = {**os.environ, "GATEDRNN_CPU_LIBRARY": "/nonexistent"}
     ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert ended.stderr == ""
-    assert ended.stdout.startswith("60 \n(in place of T=200, because the C++ engine is not available: /nonexistent")
+    assert ended.stdout.startswith("60 \n(instead of T=200, because the C++ engine is not available: /nonexistent")
     assert all(variant.model.engine == "reference" for variant in REFERENCE.models)
 
 

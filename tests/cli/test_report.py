@@ -46,7 +46,7 @@ def test_no_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_an_output_folder_that_holds_something_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_run(tmp_path / "runs" / "a", "fast", 0, evaluations=4)
     before = sorted((tmp_path / "runs").rglob("*"))
-    assert "which no report made" in ends([str(tmp_path / "runs"), "--out", str(tmp_path / "runs")], capsys)
+    assert "which is not part of a report" in ends([str(tmp_path / "runs"), "--out", str(tmp_path / "runs")], capsys)
     assert sorted((tmp_path / "runs").rglob("*")) == before
     (tmp_path / "file").write_text("mine")
     for below in ("", "folder"):

@@ -26,7 +26,7 @@ SMOKE = ["sweep", "fig:adding_mse", "--budget", "smoke", "--jobs", "1"]
     ("arguments", "said"),
     [
         (["nonsense"], "LABEL must be one of " + ", ".join([*EXPERIMENTS, *OWN]) + ", got 'nonsense'"),
-        (["fig:demo"], "fig:demo needs no training: gatedrnn theory --out DIR makes it"),
+        (["fig:demo"], "fig:demo needs no training: run gatedrnn theory --out DIR"),
         (["fig:copy_loss", "--budget", "huge"], "--budget must be one of paper, desk, smoke, got 'huge'"),
         (["fig:copy_loss", "--models", "fast,slow"], "--models must be chosen from softsign,"),
         (["fig:copy_loss", "--models", ","], "--models must be chosen from softsign,"),

@@ -285,7 +285,7 @@ def test_infinite_and_vanishing_time_scales(tmp_path: Path, capsys: pytest.Captu
     [
         ("{", "its note about the model is damaged: Expecting"),
         ("[" * 100_000, "its note about the model is damaged: "),
-        ("[1]", "its note about the model is damaged: it holds no JSON object"),
+        ("[1]", "its note about the model is damaged: not a JSON object"),
         ("{}", "written in version None; this gatedrnn reads version 1"),
         ({"schema": 2}, "written in version 2; this gatedrnn reads version 1"),
         ({"input_size": "two"}, "its note about the model is damaged: input_size is 'two'"),

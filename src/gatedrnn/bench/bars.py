@@ -1,4 +1,4 @@
-"""The bars that the CPU engine is held to, each measured against the peer in the same run."""
+"""The targets of the CPU engine, each measured against the peer in the same run."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def run_bars(rounds: int, say: Say) -> tuple[list[Bar], list[Timing]]:
 def run_measures(
     measures: Sequence[Callable[[Runner], Iterator[Bar]]], rounds: int, say: Say
 ) -> tuple[list[Bar], list[Timing]]:
-    """The bars that the functions give, each said as soon as it is measured."""
+    """The bars that the functions return, each printed as soon as it is measured."""
     runner = Runner(rounds, say)
     bars: list[Bar] = []
     for measure in measures:

@@ -17,7 +17,7 @@ TOLERANCE = {"output": 1e-4, "gradient": 1e-3}
 
 
 class WrongResultError(RuntimeError):
-    """A contestant does not compute what it is timed for."""
+    """A contestant computes a wrong result."""
 
 
 def check(contestant: Contestant, work: Work) -> float:

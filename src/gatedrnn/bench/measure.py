@@ -1,4 +1,4 @@
-"""Timing: contestants take turns, so that what disturbs one disturbs all; ratios are of the same round."""
+"""Timing: contestants are timed in turn, so that a disturbance affects all; ratios are of the same round."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Ratio:
-    """Ours over the peer's: the median of the rounds and the middle half of them."""
+    """Our time divided by the peer's: the median of the rounds and their interquartile range."""
 
     median: float
     low: float
@@ -76,7 +76,7 @@ def timed(entries: Sequence[tuple[Contestant, Work]], rounds: int, say: Say, at_
         if turn >= rounds and time.perf_counter() - begin >= at_least:
             break
         say(f"round {turn + 1} of {rounds} or more: {', '.join(entry[0].name for entry in prepared)}")
-        # Another order each round: what a contestant leaves behind must not always meet the same successor.
+        # A different order each round, so that no contestant always runs after the same one.
         for place in random.Random(turn).sample(range(len(prepared)), len(prepared)):
             record, (contestant, _, layer, data, _) = seconds[place], prepared[place]
             start = time.perf_counter()

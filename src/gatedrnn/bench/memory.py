@@ -14,7 +14,7 @@ from gatedrnn.bench.work import Data, Shape, Work
 
 
 def peak(contestant: Contestant, work: Work) -> tuple[int, int]:
-    """Bytes of high water: of the step alone (less the process after import and data), and of the whole process."""
+    """Peak memory in bytes: of the step alone (less the process after import and data), and of the whole process."""
     order = json.dumps({"contestant": asdict(contestant), "shape": asdict(work.shape), "loss": work.loss})
     done = subprocess.run(
         [sys.executable, "-m", "gatedrnn.bench.memory"], input=order, capture_output=True, text=True, check=False
@@ -27,7 +27,7 @@ def peak(contestant: Contestant, work: Work) -> tuple[int, int]:
 
 def _high_water() -> int:
     status = Path("/proc/self/status")
-    if status.exists():  # getrusage would begin with the high water of the parent process
+    if status.exists():  # getrusage would start with the peak of the parent process
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
         return int(line.split()[1]) * 1024
     scale = 1 if sys.platform == "darwin" else 1024

@@ -1,4 +1,4 @@
-"""What a benchmark leaves behind: bench.json, a Markdown table and a plot."""
+"""The output of a benchmark: bench.json, a Markdown table and a plot."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def write(
 def markdown(bars: Sequence[Bar], timings: Sequence[Timing]) -> str:
     lines = []
     if bars:
-        lines += ["| what | measured (middle half) | must | aim | reached |", "| --- | --- | --- | --- | --- |"]
+        lines += ["| what | measured (interquartile range) | must | aim | reached |", "| --- | --- | --- | --- | --- |"]
         for bar in bars:
             sign = "≥" if bar.higher_is_better else "≤"
             lines.append(

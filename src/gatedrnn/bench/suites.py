@@ -10,7 +10,7 @@ from gatedrnn.bench.measure import Say, Timing, timed
 from gatedrnn.bench.memory import peak
 from gatedrnn.bench.work import PAPER, Loss, Shape, Work
 
-#: The Python loop takes minutes on large shapes; from so many multiplications of a block on it sits out.
+#: The Python loop takes minutes on large shapes; it is left out from this many multiplications per block on.
 LOOP_LIMIT = 5000 * 64 * 128 * 128
 #: One step of training takes half a minute there; only the first contestants are timed.
 LARGE = 16000 * 50 * 256 * 256

@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from gatedrnn import __version__
 from gatedrnn.cli import streams
 
-# What the extra [lab] brings and the verbs need; anything else that is missing is a fault and shows its traceback.
+# Packages of the extra [lab] that the verbs need; any other missing package is a bug and shows its traceback.
 _LAB = {"matplotlib", "numpy", "rich", "safetensors", "scipy", "tyro"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point. Returns the exit code: 0, 1 for work that failed, 2 for a wrong argument or a missing extra, 130 if
-    interrupted, and 141 if the output is read no further."""
+    interrupted, and 141 if the output is closed by its reader."""
     streams.prepare()
     try:
         try:
@@ -56,7 +56,7 @@ def _dispatched(arguments: Sequence[str] | None) -> int:
 
 
 def _missing(missing: ImportError) -> int:
-    """One line for what the extra brings; anything else is a fault and shows its traceback."""
+    """One line for a package of the extra; any other is a bug and shows its traceback."""
     if "gatedrnn[lab]" not in str(missing):
         raise missing
     return _end(str(missing), 2)

@@ -1,4 +1,4 @@
-"""``gatedrnn bench``: side by side with torch.nn, the Python loop and torchrecurrent."""
+"""``gatedrnn bench``: comparison with torch.nn, the Python loop and torchrecurrent."""
 
 from __future__ import annotations
 

@@ -49,14 +49,14 @@ class Demo:
 
 
 def learned(budget: Budget, sigmoid: list[dict[str, Any]], fast: list[dict[str, Any]]) -> str:
-    """What the metrics of the two runs show at the last evaluation that both have, be it as hoped or not."""
+    """What the metrics of the two runs show at the last evaluation that both have."""
     at = max({line["update"] for line in sigmoid} & {line["update"] for line in fast})
     ours, theirs = (_error_at(at, metrics) for metrics in (fast, sigmoid))
     if ours is None or theirs is None:
         name = "fast" if ours is None else "sigmoid"
         return f"After {at} updates the {name} gate diverged: these runs do not show which gate learns sooner."
     if ours > theirs / 2:
-        compared = f", the sigmoid gate of {theirs:.3f}: the effect did not show in these runs."
+        compared = f", the sigmoid gate of {theirs:.3f}: these runs do not show the effect."
     elif theirs > 0.9 * GUESSING:
         compared = f"; the sigmoid gate is still at {theirs:.3f}, the level of guessing ({GUESSING:.3f})."
     else:
@@ -72,24 +72,24 @@ def _error_at(update: int, metrics: list[dict[str, Any]]) -> float | None:
 
 
 def _setting() -> tuple[Budget, str]:
-    """What is trained here, and what to say if that is less than elsewhere."""
+    """What is trained on this machine, and the reason if it is the smaller setting."""
     task, model = NATIVE.task, NATIVE.models[0].model
     assert isinstance(model, Model)
     layer = model.layer(task.input_size, task.t_max)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that the engine is missing is said here
+        warnings.simplefilter("ignore")  # the missing engine is reported below
         try:
             engine, *others = explain(layer, torch.zeros(2, 1, task.input_size)).splitlines()
-        except RuntimeError as wrong:  # a setting of the engine that cannot be followed
+        except RuntimeError as wrong:  # an invalid setting of the engine
             raise Failure(str(wrong)) from wrong
     if engine.startswith("cpu:"):
         return NATIVE, ""
     reason = next(line.removeprefix("not cpu: ") for line in others if line.startswith("not cpu: "))
-    return REFERENCE, f"\n(in place of T={task.steps}, because the C++ engine is not available: {reason})"
+    return REFERENCE, f"\n(instead of T={task.steps}, because the C++ engine is not available: {reason})"
 
 
 def _train(budget: Budget, out: Path) -> dict[str, list[dict[str, Any]]]:
-    """Both runs, beside each other if there are two cores; their metrics by the name of the gate."""
+    """Train both, in parallel if there are two cores; their metrics by the name of the gate."""
     runs = runs_of(budget, f"adding_{budget.task.steps}")
     cores = min(_MOST_CORES, cores_here())
     try:

@@ -80,7 +80,7 @@ class Evaluate:
 
 
 def opened(path: Path, own_task: Path | None = None, **changed: object) -> Trained:
-    """The trained network; a damaged checkpoint before it is warned of."""
+    """The trained network; prints a warning for each damaged checkpoint."""
     from gatedrnn.cli.own_task import load_task
     from gatedrnn.lab.tasks import TASKS
     from gatedrnn.lab.training import UnknownTaskError, open_trained
@@ -117,7 +117,7 @@ def _table(found: dict[str, Any], other: dict[str, Any] | None) -> Table:
     table.add_column("95 % interval", justify="right")
     compared = None if other is None else (perplexities(other["blocks"]), ratios(found["blocks"], other["blocks"]))
     if compared is not None:
-        for heading in ("of the other", "ratio", "95 % interval"):
+        for heading in ("other model", "ratio", "95 % interval"):
             table.add_column(heading, justify="right")
     for name, estimate in estimates.items():
         cells = ["–", "–"] if estimate is None else [_number(estimate.value), _interval(estimate)]
@@ -135,7 +135,7 @@ def _said(found: dict[str, Any]) -> str:
         targets = sum(sum(sums[name]) for name in sums if name.startswith("targets "))
         text.append(f"{targets:,.0f} words; the first word of the text is not predicted.")
     if found["dropped"]:
-        text.append(f"{found['dropped']} words are left out, because several pieces of the text are read side by side.")
+        text.append(f"{found['dropped']} words are not evaluated, because pieces of the text are read in parallel.")
     return " ".join(text) or "Mean over all samples."
 
 

@@ -39,7 +39,7 @@ def gate_table() -> str:
     """The gates of the registry as a Markdown table."""
     lines = ["| " + " | ".join(_COLUMNS) + " |", "|" + " --- |" * len(_COLUMNS)]
     for name, formula, *rest in _gate_rows():
-        # A bar inside a cell would end it.
+        # A bar would end the cell.
         lines.append("| " + " | ".join([f"`{name}`", formula.replace("|", "\\|"), *rest]) + " |")
     return "\n".join(lines)
 
@@ -68,7 +68,7 @@ def _argument(field: dataclasses.Field[object]) -> str:
 
 
 def _table(console: Console, columns: Iterable[str], rows: Iterable[list[str]]) -> Table:
-    """In letters that the console can show: replaced only when it is printed, they would push the columns apart."""
+    """In characters that the console can show; replacing them at printing would misalign the columns."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(encodable(column, console.encoding), overflow="fold")

@@ -1,5 +1,5 @@
 """How the fields of the option dataclasses are shown and read: their real defaults, None only where it can be written,
-and plain words for a value of the wrong kind."""
+and a plain error for a value of the wrong type."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tyro.constructors import (
 #: tyro's rules, and the two below before them.
 REGISTRY = ConstructorRegistry()
 _asking_tyro = False
-# What a field of these kinds takes, in words; tyro passes on what Python's conversions say.
+# What a field of these types takes, in words; tyro would show the errors of Python's conversions.
 _EXPECTED = {
     "INT": "a whole number",
     "FLOAT": "a number",
@@ -32,8 +32,8 @@ _EXPECTED = {
 
 @REGISTRY.struct_rule
 def _dataclass(info: StructTypeInfo) -> StructConstructorSpec | None:
-    """The fields as tyro makes them. Where None is the default, it means "not given": it is not offered as a value, and
-    what it stands for is said by the field's docstring."""
+    """The fields as tyro makes them. A default of None means "not given": it is not offered as a value, and the
+    field's docstring names the effective default."""
     global _asking_tyro
     if _asking_tyro or not dataclasses.is_dataclass(info.type):
         return None

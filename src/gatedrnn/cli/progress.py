@@ -1,4 +1,4 @@
-"""How far a long job is: a bar on a terminal, plain lines elsewhere."""
+"""Progress of a long job: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Report = Callable[[int, int, str], None]
 
 
 def console_of(stream: Literal["stdout", "stderr"]) -> Console:
-    """rich takes FORCE_COLOR for a terminal, and would draw its bars into a file."""
+    """rich treats FORCE_COLOR as a terminal, and would draw its bars into a file."""
     return Console(stderr=stream == "stderr", force_terminal=getattr(sys, stream).isatty())
 
 

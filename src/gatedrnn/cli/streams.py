@@ -1,4 +1,4 @@
-"""Standard output and standard error as they are: any encoding, closed early, or full."""
+"""Standard output and standard error with any encoding, closed early, or full."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _SIGNS = {
 
 
 def in_plain_letters(text: str) -> str:
-    """The text in ASCII: φ as phi, z³ as z^3. A character without a likeness is a question mark."""
+    """The text in ASCII: φ as phi, z³ as z^3. A character without an equivalent becomes a question mark."""
     return "".join(character if character.isascii() else _plain(character) for character in text)
 
 
 def printable(text: str) -> str:
-    """The text in one line that leaves the terminal as it is: control characters from a file's name or content are
-    written as Python would."""
+    """The text in one line that is safe for a terminal: control characters from a file's name or content are escaped as
+    in Python."""
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape", "backslashreplace").decode()
         for character in text
@@ -40,9 +40,9 @@ def encodable(text: str, encoding: str) -> str:
 
 
 def prepare() -> None:
-    """What the encoding of standard output or standard error lacks is written in plain letters from now on.
+    """Write characters that the encoding of standard output or standard error lacks in plain letters from now on.
 
-    One that was closed before the start is replaced by one that writes nowhere.
+    A stream that was closed before the start is replaced by the null device.
     """
     codecs.register_error(_ERRORS, _replaced)
     for name in ("stdout", "stderr"):
@@ -54,7 +54,7 @@ def prepare() -> None:
 
 
 def abandon_output() -> None:
-    """Nobody takes it any more. Python would still try to write the rest at its end, and complain."""
+    """Discard the rest of the output: otherwise Python would try to write it at exit and print an error."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

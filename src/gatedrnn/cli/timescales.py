@@ -52,7 +52,7 @@ class TimeScales:
     """Folder for timescales.json and the plot; created if it does not exist."""
 
     def run(self) -> None:
-        """Print a table, and write the drawing if there is a folder for it."""
+        """Print a table, and write the plot if a folder is given."""
         from gatedrnn.lab.models import spread
 
         try:
@@ -68,7 +68,7 @@ class TimeScales:
                 for found in (scales, measured)
             )
             console = console_of("stdout")
-            console.print(_table(spreads, "of the bias"))
+            console.print(_table(spreads, "from the bias"))
             if measured:
                 console.print()
                 console.print(_table(on_data, "measured on data"))
@@ -78,7 +78,7 @@ class TimeScales:
             raise Failure(str(why)) from why
 
     def _scales(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-        """Of the biases and, if there are data, measured, by the name of the layer: l0, l0_reverse, encoder.l0, …"""
+        """From the biases and, if there is data, measured, by the name of the layer: l0, l0_reverse, encoder.l0, …"""
         from gatedrnn.lab.models import layers_in, load, read_note, read_tensors
         from gatedrnn.layers import time_scales
 
@@ -100,7 +100,7 @@ class TimeScales:
         }, {}
 
     def _measured(self, network: Network, path: Path) -> dict[str, Tensor]:
-        """On the first validation data of the run that the weights are of; empty, with a warning, if there are none."""
+        """On the first validation data of the run; empty, with a warning, if there is none."""
         from gatedrnn.lab.models import measured_time_scales
         from gatedrnn.lab.records import CHECKPOINTS, OPTIONS_FILE
         from gatedrnn.lab.training.evaluation import Evaluation
@@ -121,7 +121,7 @@ class TimeScales:
         for option in ("cell", "tied", "forget_gate"):
             asked, there = getattr(self, option), getattr(model, option, None)
             if asked is not None and asked != there:
-                raise Failure(f"--{option.replace('_', '-')} is {asked}, but {path} says {there}")
+                raise Failure(f"--{option.replace('_', '-')} is {asked}, but the model in {path} has {there}")
 
     def _check_given(self, path: Path) -> None:
         from gatedrnn.lab.models import Model
@@ -202,12 +202,12 @@ def _table(spreads: dict[str, dict[str, Any]], what: str) -> Table:
 
 
 def _drawn(scales: dict[str, Tensor], measured: dict[str, Tensor]) -> dict[str, bytes]:
-    """Histograms for each layer over one logarithmic axis, with median and middle half of the biases' scales."""
+    """Histograms for each layer over one logarithmic axis, with median and interquartile range for the biases."""
     from gatedrnn.theory.canvas import new_figure, render
 
     def draw() -> Any:
         figure, axes = new_figure(len(scales), 1, (7.0, 1.2 + 2.0 * len(scales)))
-        # A logarithmic axis has no place for 0 and for infinity.
+        # A logarithmic axis cannot show 0 and infinity.
         finite, on_data = (
             {key: values[values.isfinite() & (values > 0)].double() for key, values in found.items()}
             for found in (scales, measured)
@@ -231,12 +231,12 @@ def _drawn(scales: dict[str, Tensor], measured: dict[str, Tensor]) -> dict[str, 
             ax.set_xlim(bins[0], bins[-1])
             ax.set_ylabel("units")
             ax.set_title(_literal(f"{printable(key)}: {len(scales[key])} units{more}"))
-        axes[-1].set_xlabel("time scale in steps; dashed: median of −1/log φ(b), grey: its middle half")
+        axes[-1].set_xlabel("time scale in steps; dashed: median of −1/log φ(b), grey: interquartile range")
         return figure
 
     return render(draw)
 
 
 def _literal(text: str) -> str:
-    """matplotlib would take what stands between two dollars for mathematics."""
+    """matplotlib would read text between two dollar signs as mathematics."""
     return text.replace("$", r"\$")

@@ -43,7 +43,7 @@ class Job(Generic[_Task, _Model]):
         try:
             self._run()
         except Failure as failure:
-            # What is wrong with options and folder is the same for all of torchrun's: the first of them says it.
+            # Errors in options and folder are the same in all processes of torchrun: only the first one reports them.
             if isinstance(failure.__cause__, DataError) or not isinstance(failure.__cause__, ValueError):
                 raise
             raise SystemExit(failure.code) from None

@@ -1,4 +1,4 @@
-"""How a training run goes: a bar on a terminal, plain lines elsewhere."""
+"""Progress of a training run: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 

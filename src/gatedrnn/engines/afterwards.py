@@ -22,7 +22,7 @@ def preactivations_of(
         time = torch.arange(steps, device=output.device)[:, None, None]
         lengths = scan.lengths[None, :, None]
         inside = time < lengths
-        input = torch.where(inside, input, 0.0)  # what lies past the end must not reach the weights' gradient
+        input = torch.where(inside, input, 0.0)  # values past the end must not reach the weights' gradient
         if scan.reverse:
             before = torch.where(time == lengths - 1, h_0[None], before)
     w = scan.cell.prepare(weights)

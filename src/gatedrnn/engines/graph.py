@@ -1,6 +1,6 @@
 """The graph engine: the loop over time as torch's scan operator, for torch.compile and torch.export.
 
-The reference engine's loop would be unrolled there, into a graph for one number of steps. Here the step stands in the
+The reference engine's loop would be unrolled there, into a graph for one number of steps. Here the step is in the
 graph once, as plain operations, and the graph serves every number of steps.
 """
 

@@ -1,8 +1,8 @@
 """A native engine's scan inside torch, written once for every such engine: operators, autograd, second derivatives.
 
 A native engine brings four functions: forward and backward, and the room for the results of each, which is all that
-torch.compile and torch.export need to know. From these come two operators of torch.library, for whoever looks on, and
-the same as a plain autograd function: an operator costs as much as a short scan.
+torch.compile and torch.export need to know. From these come two operators of torch.library, for code that intercepts
+calls, and the same as a plain autograd function: an operator costs as much as a short scan.
 
 The second derivative is the first one once more, by autograd through the reference engine: right, and slower.
 """
@@ -131,7 +131,7 @@ class Operator:
     ) -> tuple[Tensor, Sequence[Tensor], Tensor | None]:
         """Output, the final states and the memory of every step, if asked for.
 
-        ``alone``: the tensors are plain and nobody looks on, so that the operator can be left out.
+        ``alone``: the tensors are plain and nothing intercepts the call, so that the operator can be bypassed.
         """
         if not alone:
             results = self.scan(input, state, weights, lengths, batch_sizes, *options)
@@ -381,7 +381,7 @@ def _one_by_one(operator: Callable[..., list[Tensor]]) -> Callable[..., list[Ten
         sizes: list[int] = []
 
         def entries(argument: Any) -> Any:
-            """What stands for the argument in each of the calls; a function of their number."""
+            """The argument of each of the calls, as a function of their number."""
             if isinstance(argument, (list, tuple)):
                 parts = [entries(part) for part in argument]
                 return lambda index: [part(index) for part in parts]

@@ -30,7 +30,7 @@ def check_batch_sizes(batch_sizes: Tensor, rows: int) -> None:
 
 
 def packed_places(batch_sizes: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the rows of packed data stand in (T·B, features), and the lengths of the rows, longest first."""
+    """The indices of the rows of packed data in (T·B, features), and the lengths of the rows, longest first."""
     steps, batch = len(batch_sizes), int(batch_sizes[0])
     device = batch_sizes.device  # not torch's default device, which may be a different one
     active = torch.arange(batch, device=device) < batch_sizes.unsqueeze(-1)  # (T, B)

@@ -58,7 +58,7 @@ def steps_in_order(scan: Scan) -> tuple[Tensor, Tensor | None]:
     if scan.lengths is not None:
         # shape[0], not len(): that one is a number, the same for every call of an exported graph.
         active = (torch.arange(x.shape[0], device=x.device).unsqueeze(-1) < scan.lengths).unsqueeze(-1)
-        x = torch.where(active, x, 0.0)  # what lies past the end, a NaN maybe, must not reach the weights
+        x = torch.where(active, x, 0.0)  # values past the end, such as NaN, must not reach the weights
     return (_reversed(x, scan.lengths) if scan.reverse else x), active
 
 
@@ -105,7 +105,7 @@ class _Block:
 
 
 def _reversed(x: Tensor, lengths: Tensor | None) -> Tensor:
-    """x with the steps of each row in reverse order, what lies past the length left in place."""
+    """x with the steps of each row in reverse order, steps past the length left in place."""
     if lengths is None:
         return x.flip(0)
     t = torch.arange(x.shape[0], device=x.device).unsqueeze(-1)  # (T, 1)

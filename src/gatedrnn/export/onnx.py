@@ -146,7 +146,7 @@ def _engine(
 
 
 def _gate(where: str, gate: Gate, dtype: torch.dtype) -> Gate:
-    """A built-in gate as it is, one of the user's as its program."""
+    """A built-in gate unchanged, a custom gate as its program."""
     if type(gate) in GATES.values():
         return gate
     program = program_of(gate, dtype)

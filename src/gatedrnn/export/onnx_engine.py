@@ -1,7 +1,7 @@
 """The engine that runs while a model is exported: it puts ONNX's loop, or its own LSTM or GRU, into the graph.
 
 torch's operator ``scan`` becomes ONNX's Scan. Its body is traced from the cell's own equations; the product with the
-input stands before it.
+input comes before it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class OnnxEngine(Engine):
     name: ClassVar[str] = "onnx"
     #: The module, for errors.
     where: str
-    #: What stands for the layer's gate in the graph.
+    #: The layer's gate in the graph.
     gate: Gate
     #: Do not use ONNX's own LSTM and GRU.
     exact: bool

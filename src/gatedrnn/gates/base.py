@@ -25,7 +25,7 @@ class Gate(ABC):
 
     #: The order of saturation, as text: how fast 1−φ(z) falls as z grows.
     saturation: ClassVar[str]
-    #: Number of pre-activations: 1, or 2 where an auxiliary one stands beside z.
+    #: Number of pre-activations: 1, or 2 for a gate with an auxiliary one.
     preactivations: ClassVar[int] = 1
 
     @abstractmethod

@@ -1,6 +1,6 @@
 """Gate programs: α and α′ of a gate as a short list of elementwise instructions, which any engine can execute.
 
-A program is data. As text it crosses a native engine's interface and stands in exported graphs; nothing is compiled at
+A program is data. As text it is passed to native engines and stored in exported graphs; nothing is compiled at
 run time. This file says what the instructions mean, in plain torch.
 """
 
@@ -61,7 +61,7 @@ OPERATIONS: dict[str, Callable[..., Tensor]] = {
 LOGICAL = frozenset(("eq", "ne", "lt", "le", "gt", "ge", "and", "or", "xor", "not"))
 #: Exponents of ``powi``, by multiplications, lie between ± this.
 LARGEST_POWER = 64
-#: A longer program is none.
+#: The largest number of instructions of a program.
 MOST_INSTRUCTIONS = 256
 
 

@@ -38,7 +38,7 @@ def widen(*tensors: Tensor | float) -> tuple[tuple[Tensor, ...], torch.dtype]:
     """Bring the arguments to one shape and to the dtype to compute in; return them and the dtype of the result.
 
     16-bit numbers are computed in float32. Integers become the default dtype, as in torch.sigmoid; Python numbers
-    become float64 when no tensor stands beside them, so that nothing is lost.
+    become float64 if there is no tensor among the arguments, so that nothing is lost.
     """
     given = [x for x in tensors if isinstance(x, Tensor)]
     if given:
@@ -63,7 +63,7 @@ def widest(x: Tensor) -> Tensor:
 
 
 def flush(x: Tensor) -> Tensor:
-    """x with what lies below the normal numbers set to 0: digits are lost there, and native kernels flush too.
+    """x with numbers below the normal ones set to 0: digits are lost there, and native kernels flush too.
 
     The margin of 2⁻¹⁰ leaves a number alone that only its rounding error took below the smallest normal one.
     """

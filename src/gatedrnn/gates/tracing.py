@@ -215,7 +215,7 @@ class _Recorder(TorchDispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.z = torch.linspace(-2, 2, 5, dtype=dtype)
         self.instructions: list[tuple[str, tuple[Operand, ...]]] = []
-        #: The register or constant that a tensor stands for; the tensors are kept, or their identities would be lost.
+        #: The register or constant of a tensor; the tensors are kept, or their identities would be lost.
         self.operands: dict[int, Operand] = {id(self.z): 0}
         self.alive: list[Tensor] = [self.z]
 
@@ -385,7 +385,7 @@ def _same(r: _Recorder, x: Operand, **_: object) -> Operand:
 
 #: How torch makes a tensor of a number.
 _NUMBERS = ("scalar_tensor", "lift_fresh")
-#: Operations of ATen that give a constant, whatever tensor stands among their arguments.
+#: Operations of ATen that return a constant for any tensor argument.
 _FACTORIES = frozenset(
     ("full", "full_like", "new_full", "ones", "ones_like", "new_ones", "zeros", "zeros_like", "new_zeros", *_NUMBERS)
 )

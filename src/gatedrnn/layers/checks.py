@@ -86,7 +86,7 @@ def check_collect(return_states: object) -> None:
 
 
 def check_packed(layer: str, data: Tensor, batch_sizes: Tensor, order: Tensor | None, original: Tensor | None) -> None:
-    """The parts of a PackedSequence belong together; one that was put together by hand may not."""
+    """Check that the parts of a PackedSequence belong together; they may not if it was constructed by hand."""
     check_dense(layer, "input", data)
     if data.dim() != 2:
         raise RuntimeError(f"input must have 2 dimensions, got {data.dim()}")

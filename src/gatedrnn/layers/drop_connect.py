@@ -21,7 +21,7 @@ def drop_entries(weight: Tensor, p: float) -> Tensor:
 
 
 def _plain(weight: Tensor) -> bool:
-    """On a CPU, and neither compiled nor transformed, where random numbers have rules of their own."""
+    """Whether it runs on a CPU, neither compiled nor transformed, where random numbers follow other rules."""
     return (
         weight.device.type == "cpu"
         and type(weight) in (Tensor, nn.Parameter)

@@ -137,7 +137,7 @@ def _summary(gate: Gate, z: tuple[Tensor, ...], inside: Tensor | None, dtype: to
     rows = [part.to("cpu", torch.float64).flatten(0, 1) for part in z]
     if inside is not None:
         rows = [part[inside.flatten().cpu()] for part in rows]
-    mean = 1.0 / gate.log_value(*rows).mean(0).abs()  # 1/0 is the inf that is meant, −1/0 would not be
+    mean = 1.0 / gate.log_value(*rows).mean(0).abs()  # 1/0 is the intended inf; −1/0 would be −inf
     scales = gate.time_scale(*rows).sort(0).values
     quantiles = scales[[round(share * (len(scales) - 1)) for share in QUANTILES]]
     wide = torch.promote_types(dtype, torch.float32)

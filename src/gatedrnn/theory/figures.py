@@ -76,7 +76,7 @@ def gates_gradient(numbers: Numbers, names: Sequence[str]) -> Images:
         for name, look in looks(names).items():
             curve = data["curves"][name]
             linear.plot(data["f"], curve["gradient"], color=look.colour)
-            # A ratio of 1e300 would hide all the others: what leaves the axis, leaves it.
+            # A ratio of 1e300 would hide all the others: large ratios are cut off by the axis.
             ratio.semilogx(data["complement"], curve["log10_ratio_to_sigmoid"], color=look.colour)
         linear.set(xlabel="f", ylabel="$g_φ(f)$", title="Gradient at the output f", xlim=(0, 1), ylim=(0, None))
         ratio.set(xlabel="1 − f", ylabel="log₁₀ ($g_φ$ / $g_σ$)", title="Against the sigmoid, as f → 1", ylim=(-4, 4))

@@ -36,7 +36,7 @@ NULL_MEANS = {
     "curves": "the number does not exist, or is no finite float64 (a law before it begins, a gate that has reached 1)",
     "exponents, fits": "the flow has no finite log(1−f) on the window, or the gate has no law there",
     "first_step_below": f"not reached within {STEPS_OTHER} steps ({DRAWN_TAU} of gradient descent)",
-    "theorem": "the ratio is no finite float64; its log10 stands beside it",
+    "theorem": "the ratio is not a finite float64; its log10 is given too",
 }
 
 

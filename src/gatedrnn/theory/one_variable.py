@@ -1,4 +1,4 @@
-"""A gate as a function of z alone, for the figures and theorems that know only one variable."""
+"""A gate as a function of z alone, for the figures and theorems with one variable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BISECTIONS = 64  # halve a bracket of a thousand down to 1e-16
 
 @dataclass(frozen=True)
 class OneVariable:
-    """φ of its first pre-activation, the auxiliary ones held at +∞: the refine gate stands at r = 1.
+    """φ of its first pre-activation, the auxiliary ones held at +∞: for the refine gate r = 1.
 
     That is where the refine gate saturates fastest; for any fixed r < 1 its order is the sigmoid's.
     """

@@ -17,7 +17,7 @@ class ToyProblem:
     """Minimise L(z) = |φ(z)^Δt − λ|: after Δt steps the memory should still hold the part λ of what it held.
 
     A pre-activation vector ``z`` is a float64 tensor (..., k), k being the gate's number of pre-activations. For a
-    gate with an auxiliary one (refine) all of them move, and g stands in place of f.
+    gate with an auxiliary one (refine) all of them move, with g in place of f.
     """
 
     gate: Gate
@@ -59,7 +59,7 @@ class ToyProblem:
     def loss_slope(self, z: Tensor, side: float | None = None) -> Tensor:
         """∂L/∂f = ±Δt f^{Δt−1}. ``side`` fixes the sign: −1 for the branch f^Δt < λ, +1 for the other."""
         if side is None and self.target == 1.0:
-            side = -1.0  # nothing lies above λ = 1
+            side = -1.0  # nothing is above λ = 1
         sign = torch.sign(self.excess(z)) if side is None else side
         return sign * self.interval * torch.exp((self.interval - 1) * self.gate.log_value(*z.unbind(-1)))
 

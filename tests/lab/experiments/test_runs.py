@@ -279,7 +279,7 @@ def test_the_tones_are_heard_at_every_length() -> None:
 
 @pytest.mark.parametrize("label", THEORY)
 def test_theory_needs_no_training(label: str) -> None:
-    with pytest.raises(NotRunnableError, match=f"{label} needs no training: gatedrnn theory --out DIR"):
+    with pytest.raises(NotRunnableError, match=f"{label} needs no training: run gatedrnn theory --out DIR"):
         EXPERIMENTS[label].runs("paper")
 
 

@@ -177,7 +177,7 @@ def test_a_folder_with_another_run_is_refused(tmp_path: Path) -> None:
 
 def test_the_folder_of_a_single_run_is_refused(tmp_path: Path) -> None:
     train(declared("run").run, tmp_path)
-    with pytest.raises(RefusedError, match="holds a single run"):
+    with pytest.raises(RefusedError, match="contains a single run"):
         Sweep([declared("run")], tmp_path, Local(1))
 
 

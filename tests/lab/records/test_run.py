@@ -47,7 +47,7 @@ def test_a_torn_line_is_left_out_and_said(folder: Path, torn: str) -> None:
     ("text", "message"),
     [
         ('{"schema": 1,', "options.json is damaged"),
-        ("[]", "holds no JSON object"),
+        ("[]", "not a JSON object"),
         ('{"schema": 2, "kind": "gatedrnn run"}', "version 2 of the format; this gatedrnn reads version 1"),
         ('{"name": "other"}', "expected a 'gatedrnn run', got None"),
     ],

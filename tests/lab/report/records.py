@@ -184,7 +184,7 @@ def image_item(
         "lower_is_better": False,
         "threshold": None,
         "declared": {budget: {f"{slot.task}-{slot.model}-{slot.seed}": slot for slot in slots}},
-        "columns": {**dict.fromkeys(tasks, "% test accuracy"), "time": "minutes an epoch on psmnist"},
+        "columns": {**dict.fromkeys(tasks, "% test accuracy"), "time": "minutes per epoch on psmnist"},
         "view": None,
     }
     return Item(**{**given, **more})

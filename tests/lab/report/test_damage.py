@@ -115,7 +115,7 @@ def renewed(place: Path) -> Path:
 def reported(place: Path, declared: bool) -> list[str]:
     """A report of both runs, as an item of the paper or not; the good one is in it."""
     values = {"fast": {"adding": PaperValue(1.0, 0.1), "time": PaperValue(2.0)}, "sigmoid": {"time": PaperValue(1.0)}}
-    columns = {"adding": "% test accuracy", "time": "seconds an epoch on adding"}
+    columns = {"adding": "% test accuracy", "time": "seconds per epoch on adding"}
     items = [item(models=("sigmoid", "fast"), seeds=1, values=values, columns=columns)] if declared else []
     warnings = make_report(place / "runs", place / "out", items=items)
     page = (place / "out" / "index.html").read_text()
@@ -246,8 +246,8 @@ def test_updates_that_stand_twice_are_noticed(place: Path) -> None:
     assert [line["update"] for line in runs[0].metrics] == [0, 50, 100, 150, 200]
     assert runs[0].metrics[1]["mse"] == 0.17
     assert warnings == [
-        "bad: metrics.jsonl: update 50 stands there twice (and 2 more): two processes may have written here; the first line "
-        "of each update counts"
+        "bad: metrics.jsonl: update 50 occurs more than once (and 2 more): two processes may have written this "
+        "file; the first line of each update is used"
     ]
 
 

@@ -33,7 +33,7 @@ def test_a_strangers_file_is_refused(name: str, tmp_path: Path) -> None:
         folder.write_report(out, {"index.html": b"2"})
     (out / name).parent.mkdir(parents=True, exist_ok=True)
     (out / name).write_text('{"kind": "mine", "files": ["report.json"]}')
-    with pytest.raises(FileExistsError, match="which no report made"):
+    with pytest.raises(FileExistsError, match="which is not part of a report"):
         folder.check(out)
     assert (out / name).read_text().startswith('{"kind": "mine"')
 

@@ -50,15 +50,18 @@ def test_models_by_tasks(tmp_path: Path) -> None:
     sweep(tmp_path / "runs", ("psmnist",))
     markdown, page, _ = report(tmp_path, [image_item(MODELS, values=VALUES)])
     assert rows(markdown)[3:7] == [
-        "| model | psmnist, % test accuracy: ours, desk budget | paper | verdict | minutes an epoch on psmnist: ours, desk budget | paper | ÷ sigmoid: ours | paper |",
+        "| model | psmnist, % test accuracy: measured, desk budget | paper | verdict | minutes per epoch on psmnist: measured, desk budget | paper | ÷ sigmoid: measured | paper |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
         "| sigmoid | 95.70 ± 0.10 (n = 3) | 95.71 ± 0.02 | partial | 1 ± 0 | 14.3 | 1 | 1 |",
         "| refine | 95.90 ± 0.10 (n = 3) | 95.93 ± 0.16 | partial | 1.5 ± 0 | 22.7 | 1.5 | 1.59 |",
     ]  # fmt: skip
-    assert "Times on cpu engine, 2 threads, test processor depend on the machine and have no verdict." in markdown
+    assert (
+        "Times (measured on cpu engine, 2 threads, test processor) depend on the machine and have no verdict."
+        in markdown
+    )
     assert "Tested once, with the weights of the best validation." in markdown
     assert "Not run: smnist." in markdown
-    assert "Ours at desk budget, not the paper's setting, beside the paper's values" in markdown
+    assert "Measured at desk budget, not the paper's setting, and the paper's values" in markdown
     assert "| tab:images | partial | desk 9 of 18 | Images |" in markdown
     assert "| fast | 3 | 0.978 ± 0.001 | 3 ± 0 | 0.968 ± 0.001 |" in markdown  # validation, at epoch, test
     cells = Reader(page).cells
@@ -104,7 +107,9 @@ def test_the_best_on_test_data(tmp_path: Path) -> None:
     groups = {group.name: group for group in image_item(MODELS).groups(load(tmp_path)[0])["desk"]}
     found = Best("fast", ("sigmoid", "refine"), ("psmnist",)).check(groups, None)
     assert found.holds is True  # the same difference with every seed
-    assert re.fullmatch(r"psmnist, sigmoid: by 0\.01[01]\S* … 0\.011\S* \(95 %\); psmnist, refine: .*", found.seen)
+    assert re.fullmatch(
+        r"psmnist, sigmoid: better by 0\.01[01]\S* … 0\.011\S* \(95 %\); psmnist, refine: .*", found.seen
+    )
     assert Best("sigmoid", ("fast",), ("psmnist",)).check(groups, None).holds is False
     assert Best("fast", ("sigmoid",), ("psmnist", "smnist")).check(groups, None).holds is None
     assert Best("fast", ("NRU",), ("psmnist",)).check(groups, None).holds is None
@@ -152,7 +157,7 @@ def test_times_are_told_by_machine(tmp_path: Path) -> None:
         "| 1.05 on cpu engine, 2 threads, test processor | 14.7 | 1.05 | 1.03 |" in row for row in rows(markdown)
     )
     assert "| fast | 1 | 15 | 63 |" in markdown and "| NRU | 1 | 15 | 600 |" in markdown
-    assert "Times on: reference engine, 2 threads, test processor." in markdown
+    assert "Times measured on: reference engine, 2 threads, test processor." in markdown
 
 
 def test_a_desk_run_is_never_the_papers(tmp_path: Path) -> None:

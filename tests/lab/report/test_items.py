@@ -49,10 +49,10 @@ def test_a_run_without_a_declaration_is_known_by_its_key(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"seed": 7}, "another task or seed"),
-        ({"task": "copy"}, "another task or seed"),
-        ({"budget": True}, "declared.budget is true, expected text"),
-        ({"grid": None}, "declared.grid is null, expected text"),
+        ({"seed": 7}, "a different task or seed"),
+        ({"task": "copy"}, "a different task or seed"),
+        ({"budget": True}, "declared.budget is true, expected a string"),
+        ({"grid": None}, "declared.grid is null, expected a string"),
     ],
 )
 def test_a_declaration_that_is_not_of_this_run_is_left_out(

@@ -65,7 +65,7 @@ def test_perplexities_by_bin_beside_the_papers(tmp_path: Path) -> None:
     (ratio,) = [row for row in markdown.splitlines() if row.startswith("| fast | 0 | under 100 |")]
     assert "| 0.8187 | 0.8187 … 0.8188 |" in ratio
     assert "| sigmoid | 0 | all |" in markdown and "NRU: not run" in markdown
-    assert "left out" not in markdown
+    assert "ignored" not in markdown
 
 
 def test_no_ratio_between_runs_of_different_length(tmp_path: Path) -> None:
@@ -99,6 +99,6 @@ def test_damaged_blocks_are_left_out(damage: Any, tmp_path: Path) -> None:
     path.write_text(json.dumps(record))
     markdown, _, _ = report(tmp_path, [item_of(EXPERIMENTS["tab:language_results"])])
     assert (
-        "record.json: test.blocks is" in markdown and "expected sums over blocks of the test data; left out" in markdown
+        "record.json: test.blocks is" in markdown and "expected sums over blocks of the test data; ignored" in markdown
     )
     assert "| fast | 0 | all |" not in markdown

@@ -65,8 +65,8 @@ def test_a_run_that_measured_nothing_is_never_the_best(tmp_path: Path) -> None:
 def test_the_report_shows_the_search_and_what_counts(tmp_path: Path) -> None:
     searched(tmp_path / "runs")
     markdown, _, _ = report(tmp_path, [SPEECH])
-    assert "3 of 32 found, 0 of them trained to their end" in markdown
-    assert "| fast | lr=0.001,clip=0.1 | 0 | accuracy 0.71 | finished | counts |" in markdown
+    assert "3 of 32 found, 0 of them complete" in markdown
+    assert "| fast | lr=0.001,clip=0.1 | 0 | accuracy 0.71 | finished | yes |" in markdown
     assert "| fast | lr=0.001,clip=1 | 0 | accuracy 0.41 | finished | — |" in markdown
     assert "| fast | 70.00 (n = 1) | 92.30 | partial |" in markdown
     assert "Loss: Raw Speech Commands" in markdown
@@ -104,8 +104,8 @@ def test_the_metric_against_the_length(tmp_path: Path) -> None:
     groups = TONES.groups(runs)["desk"]
     assert [found.name for found in groups] == ["sigmoid", "fast"]
     table = lengths.table(groups, 0.5)
-    assert table.header == ("model", "T=500", "T=2000", "T=8000", "above 0.5")
-    assert [(row[0], row[-1]) for row in table.rows] == [("sigmoid", "at T=8000"), ("fast", "at no length")]
+    assert table.header == ("model", "T=500", "T=2000", "T=8000", "first length above 0.5")
+    assert [(row[0], row[-1]) for row in table.rows] == [("sigmoid", "T=8000"), ("fast", "none")]
     assert [row[1].split()[0] for row in table.rows] == ["0.105", "0.105"]
     chart = lengths.chart("stem", "title", groups, Looks(["sigmoid", "fast"]), 0.5)
     curve = chart.series[0].updates
@@ -123,7 +123,7 @@ def test_an_experiment_of_our_own_has_a_section_and_no_verdict(tmp_path: Path) -
     assert not {item.label for item in paper_items()} & set(OWN)
     at_lengths(tmp_path / "runs")
     markdown, page, _ = report(tmp_path, [SPEECH, TONES])
-    assert "Not in the paper: an experiment of our own." in markdown
+    assert "Not in the paper: an additional experiment." in markdown
     overview = [line for line in markdown.splitlines() if line.startswith("| tab:")]
     assert len(overview) == 1 and "| own:tones |" not in markdown
     assert "(own:tones)" in markdown and "the paper's setting" not in markdown.partition("## All runs")[0].lower()

@@ -81,7 +81,7 @@ def test_the_papers_setting(tmp_path: Path) -> None:
     markdown, page, charts = report(tmp_path, [better, THEORY, NOT_RUN])
     rows = [line for line in markdown.splitlines() if line.startswith("| ")]
     assert "| fig:x | differs | paper 9 of 9 | Adding, error |" in rows
-    assert "| fig:demo | not run | needs none | Toy problem |" in rows
+    assert "| fig:demo | not run | none needed | Toy problem |" in rows
     assert "| tab:x | not run | — | Speech |" in rows
     (fast,) = [row for row in rows if row.startswith("| fast | 0.0001")]
     assert re.fullmatch(r"\| fast \| 0\.0001\d+ ± [\d.]+e−5 \(n = 3\) \| 0\.000\d+ \| agrees \|", fast)
@@ -90,7 +90,7 @@ def test_the_papers_setting(tmp_path: Path) -> None:
     assert any("800 ± 50 (95 %: 675.8 … 924.2)" in row for row in rows)
     assert "| sigmoid | 3 of 3 | 0 | 0 | 0 | 0.25 |" in rows
     assert "gatedrnn theory --out DIR" in markdown
-    assert "Not run: gatedrnn sweep tab:x makes its runs." in markdown
+    assert "Not run. To run it: gatedrnn sweep tab:x --out DIR" in markdown
     assert "| fast | 92.30 |" in rows and "| sigmoid | 21.50 ± 0.25 (diverged) |" in rows
     assert "| fast is first | not checked | — | — | partial |" in rows
 
@@ -131,7 +131,7 @@ def test_smoke_runs_do_not_count(tmp_path: Path) -> None:
     assert "| fig:adding\\_mse | not run |" in markdown
     assert charts == {}
     assert "Other runs" not in markdown
-    said = "All runs found are smoke runs: they show that everything works, and do not count for any table or figure."
+    said = "All runs found are smoke runs: they only check that everything works, and do not count for any table or figure."
     assert said in page.partition("<table>")[0]
     assert f"**{said}" in markdown.partition("| label |")[0]
     seen: list[tuple[int, int]] = []
@@ -161,7 +161,7 @@ def test_runs_with_other_options_than_declared_today_are_named(tmp_path: Path) -
         declare(tmp_path / "runs" / f"{seed}", "adding", "desk", "fast")
     markdown, _, charts = report(tmp_path, [item("desk", ("fast",))])
     assert "3 of 3 found" in markdown and len(charts["fig_adding_mse_desk"]["series"][0]["runs"]) == 3
-    assert "* 1: its options are not those declared today for adding at desk budget\n" in markdown
+    assert "* 1: options differ from those currently declared for adding at desk budget\n" in markdown
     assert "* 0: " not in markdown
 
 
@@ -177,7 +177,7 @@ def test_a_diverged_run_is_marked_where_it_ended(tmp_path: Path) -> None:
     series = charts["other_1_metric"]["series"][0]
     assert [run["diverged_at"] for run in series["runs"]] == [4, None]  # the last evaluation with a value
     assert series["legend"] == "2 seeds, 1 diverged"
-    assert "×: the last value of a run that diverged." in markdown
+    assert "×: last value of a run that diverged." in markdown
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -189,9 +189,9 @@ def test_missing_and_stopped_runs_make_it_partial(tmp_path: Path) -> None:
     declared = item(models=("softsign", "sigmoid", "refine", "fast", "NRU"))
     markdown, _, _ = report(tmp_path, [declared])
     assert "| fig:adding\\_mse | partial |" in markdown
-    assert "Runs at paper budget: 12 of 15 found, 11 of them trained to their end." in markdown
+    assert "Runs at paper budget: 12 of 15 found, 11 of them complete." in markdown
     assert "finished (seed 0); budget spent at update 400 (seed 1); diverged at update 407 (seed 2)" in markdown
-    assert "1 of 3 reached; median > 750 (≥ 75 %: 400 … open)" in html.unescape(markdown)
+    assert "1 of 3 reached; median > 750 (≥ 75 %: 400 … ∞)" in html.unescape(markdown)
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -320,7 +320,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
 
 def test_nothing_to_report(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    for runs, reason in ((tmp_path / "empty", "no folder there holds"), (tmp_path / "none", "is not a folder")):
+    for runs, reason in ((tmp_path / "empty", "no folder there contains"), (tmp_path / "none", "is not a folder")):
         with pytest.raises(ValueError, match=reason):
             make_report(runs, tmp_path / "out", items=[])
     (tmp_path / "empty" / "options.json").write_text("[]")

@@ -108,7 +108,7 @@ def test_a_warning_is_one_entry_of_the_list(tmp_path: Path, monkeypatch: pytest.
     make_report(tmp_path / "runs", tmp_path / "out", items=[])
     markdown = (tmp_path / "out" / "report.md").read_text()
     for start in ("\\- minus", "\\+ plus", "1\\. one", "2\\) two"):
-        assert f"\n* {start}: not read" in markdown
+        assert f"\n* {start}: skipped" in markdown
 
 
 @pytest.mark.parametrize("name", ["../evil.png", "/evil.png", "figures/../../evil.png", "figures/a/b.png", "", "a b"])
@@ -137,7 +137,7 @@ def test_a_manifest_cannot_lead_out_through_a_link(link: str, listed: list[str],
     (out / "report.json").write_text(
         json.dumps({"schema": 1, "kind": "gatedrnn report", "files": ["report.json", *listed]})
     )
-    with pytest.raises(FileExistsError, match="which no report made"):
+    with pytest.raises(FileExistsError, match="which is not part of a report"):
         folder.check(out)
     assert [path.read_text() for path in victims.iterdir()] == ["mine"]
 

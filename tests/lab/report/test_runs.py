@@ -50,7 +50,7 @@ def test_damaged_runs_are_named_and_the_others_read(tmp_path: Path) -> None:
     assert set(told) == {"torn", "garbled", "newer", "foreign", "odd"}
     assert "line 32" in told["torn"]
     assert "99" in told["newer"]
-    assert "other options" in told["foreign"]
+    assert "keys differ" in told["foreign"]
     assert "training.seed" in told["odd"]
     assert str(tmp_path) not in "".join(warnings)  # the same text wherever the runs lie
 
@@ -63,7 +63,7 @@ def test_a_line_that_is_no_evaluation_is_left_out(tmp_path: Path) -> None:
         )
     (run,), (warning,) = load(tmp_path)
     assert [line["update"] for line in run.metrics] == [0, 50, 100, 200]
-    assert warning == "a: metrics.jsonl, line 4: no evaluation with update and seconds; left out (and 2 more)"
+    assert warning == "a: metrics.jsonl, line 4: not an evaluation with update and seconds; skipped (and 2 more)"
 
 
 def test_a_copy_counts_once_as_far_as_it_got(tmp_path: Path) -> None:

@@ -39,8 +39,8 @@ def test_means_and_arrivals() -> None:
 
     assert arrivals(1150) == "1150"
     assert arrivals(1150, 1200, 1250) == "1200 ± 50 (95 %: 1076 … 1324)"
-    assert arrivals(1150, 1200, None) == "2 of 3 reached; median 1200 (≥ 75 %: 1150 … open)"
-    assert arrivals(1150, None, None) == "1 of 3 reached; median > 2500 (≥ 75 %: 1150 … open)"
+    assert arrivals(1150, 1200, None) == "2 of 3 reached; median 1200 (≥ 75 %: 1150 … ∞)"
+    assert arrivals(1150, None, None) == "1 of 3 reached; median > 2500 (≥ 75 %: 1150 … ∞)"
     assert arrivals(None) == "0 of 1 reached; median > 2500"
     diverged = arrivals_of([Arrival(None, math.inf)] * 3)
     assert text.arrivals(diverged) == "0 of 3 reached; median never"
@@ -58,7 +58,7 @@ def test_intervals_are_rounded_outwards() -> None:
 def test_a_coverage_is_never_more_than_it_is() -> None:
     five = arrivals_of([*(Arrival(at, 2500.0) for at in (100, 200, 300, 400)), Arrival(None, 2500.0)])
     assert five.median.coverage == 0.9375
-    assert text.arrivals(five) == "4 of 5 reached; median 300 (≥ 93.7 %: 100 … open)"
+    assert text.arrivals(five) == "4 of 5 reached; median 300 (≥ 93.7 %: 100 … ∞)"
 
 
 def test_words_are_made_harmless() -> None:

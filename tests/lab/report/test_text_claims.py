@@ -121,7 +121,9 @@ def test_every_claim_names_an_experiment() -> None:
 
 def test_the_counts() -> None:
     sections = [Section("a", "A", f"fig:{i}", verdict) for i, verdict in enumerate(("agrees", "partial", "partial"))]
-    assert counts(sections, []) == "Ledger: 3 tables and figures of the paper: 1 agree, 0 differ, 2 partial, 0 not run."
+    assert (
+        counts(sections, []) == "Summary: 3 tables and figures of the paper: 1 agree, 0 differ, 2 partial, 0 not run."
+    )
     lines = [Line(CLAIMS[0], "differs", None), Line(CLAIMS[1], "not run", None)]
     assert counts(sections, lines).endswith("0 not run; 2 smaller claims: 0 agree, 1 differ, 0 partial, 1 not run.")
 
@@ -136,5 +138,5 @@ def test_the_ledger_counts_runs_that_were_trained_to_their_end(tmp_path: Path) -
     declare(tmp_path / "further", "adding", "desk", "fast")
     document = read_report(tmp_path, [item_of(EXPERIMENTS["fig:adding_mse"])])
     assert document.overview.rows == [
-        ("fig:adding_mse", "partial", "desk 2 of 28, 2 begun", "Adding: MSE against updates")
+        ("fig:adding_mse", "partial", "desk 2 of 28, 2 incomplete", "Adding: MSE against updates")
     ]

@@ -84,13 +84,13 @@ def test_the_five_items_are_shown(where: str, place: Path) -> None:
     assert (place / "out" / "figures" / "fig_demo.png").read_bytes() == PNG
     assert "![Toy problem with RMSprop and Adam](figures/fig_demo_other.png)" in markdown
     assert "| a\\|b | 1 |" in markdown and "What the columns are." in markdown
-    assert "| fast 53, refine 103, sigmoid 162, softsign not within those drawn | agrees |" in markdown
+    assert "| fast 53, refine 103, sigmoid 162, softsign not reached | agrees |" in markdown
 
 
 def test_without_them_they_are_not_run(place: Path) -> None:
     markdown, _, warnings = reported(place)
     assert set(verdicts(markdown).values()) == {"not run"}
-    assert "gatedrnn theory --out DIR draws it, and --theory DIR shows it here" in markdown
+    assert "run gatedrnn theory --out DIR, then add --theory DIR to gatedrnn report." in markdown
     assert warnings == []
 
 

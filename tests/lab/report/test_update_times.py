@@ -53,7 +53,7 @@ def test_time_is_updates_times_the_time_of_one(tmp_path: Path) -> None:
     sigmoid, fast = sorted((times.retimed(run) for run in load(tmp_path)[0]), key=lambda run: run.key, reverse=True)
     assert [line["seconds"] for line in fast.metrics[:3]] == pytest.approx([0.0, 0.3 * 50, 0.3 * 100])
     assert fast.record["updates_a_second"] == pytest.approx(1 / 0.3)
-    assert fast.clock == f"updates × time of one: {CLOCK}"
+    assert fast.clock == f"updates × time of one update: {CLOCK}"
     # Nobody measured the other: its seconds are its own, on a clock of its own.
     assert [line["seconds"] for line in sigmoid.metrics[:3]] == [0.0, 1.0, 2.0]
     assert (sigmoid.clock, sigmoid.update_time) == ("cpu engine, 2 threads, test processor", None)
@@ -88,12 +88,12 @@ def test_charts_and_tables_against_time_use_them_and_say_so(tmp_path: Path) -> N
     write_times(tmp_path, entries)
     after = read_report(tmp_path, [against_time])
     assert [TIMED_APART in document.charts()[0].note for document in (before, after)] == [False, True]
-    assert "quiet machine (update_times.json)" in TIMED_APART
-    assert after.charts()[0].clocks == [f"updates × time of one: {CLOCK}"]
+    assert "idle machine (update_times.json)" in TIMED_APART
+    assert after.charts()[0].clocks == [f"updates × time of one update: {CLOCK}"]
     (fast,) = [series for series in after.charts()[0].series if series.name == "fast"]
     assert fast.runs[0].seconds[:2] == pytest.approx([0.0, 15.0])
     (section,) = [section for section in after.sections if section.label == "fig:adding_mse"]
-    (rows,) = [table.rows for table in section.tables if table.caption.endswith(f"Times on: {fast_clock()}.")]
+    (rows,) = [table.rows for table in section.tables if table.caption.endswith(f"Times measured on: {fast_clock()}.")]
     # 800 ± 50 updates of 0.3 s
     assert [row[-1] for row in rows if row[0] == "fast"] == ["240 ± 15 (95 %: 202.7 … 277.3)"]
     # The list of all runs keeps what their own clocks said.
@@ -102,7 +102,7 @@ def test_charts_and_tables_against_time_use_them_and_say_so(tmp_path: Path) -> N
 
 
 def fast_clock() -> str:
-    return f"updates × time of one: {CLOCK}"
+    return f"updates × time of one update: {CLOCK}"
 
 
 def test_ratios_stand_beside_the_papers(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_ratios_stand_beside_the_papers(tmp_path: Path) -> None:
     values = {
         model: {"time": PaperValue(value)} for model, value in (("sigmoid", 10.0), ("fast", 10.2), ("refine", 20.0))
     }
-    printed = item(models=("sigmoid", "fast", "refine"), columns={"time": "seconds an epoch on adding"}, values=values)
+    printed = item(models=("sigmoid", "fast", "refine"), columns={"time": "seconds per epoch on adding"}, values=values)
     write_times(
         tmp_path,
         [entry("sigmoid", [1.0, 2.0, 4.0]), entry("fast", [1.02, 2.04, 4.08]), entry("refine", [1.3, 2.9, 6.0])],
@@ -170,14 +170,14 @@ def test_a_ratio_as_a_sentence(tmp_path: Path) -> None:
         found = claim.check({group.model: group for group in declared.groups(runs)["paper"]}, None)
         return found.holds, found.seen
 
-    assert checked() == (None, "not measured apart from the runs")
+    assert checked() == (None, "not measured separately from the runs")
     write_times(tmp_path, [entry("sigmoid", [1.0, 2.0]), entry("fast", [1.0, 2.0])])
     assert checked() == (True, "fast ÷ sigmoid: 1.000 (1.000 … 1.000)")
     write_times(tmp_path, [entry("sigmoid", [1.0, 2.0]), entry("fast", [1.5, 3.0])])
     assert checked() == (False, "fast ÷ sigmoid: 1.500 (1.500 … 1.500)")
     # Of another machine or number of threads: no ratio.
     write_times(tmp_path, [entry("sigmoid", [1.0, 2.0]), entry("fast", [1.5, 3.0], threads=2)])
-    assert checked() == (None, "not measured apart from the runs")
+    assert checked() == (None, "not measured separately from the runs")
 
 
 def test_comparable_is_within_a_factor_of_two(tmp_path: Path) -> None:
@@ -194,10 +194,10 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "no rounds": ({"rounds": []}, "rounds is [], expected a list of positive numbers"),
     "zero": ({"rounds": [0.0]}, "rounds is [0.0], expected a list of positive numbers"),
     "text": ({"rounds": ["fast"]}, 'rounds is ["fast"], expected a list of positive numbers'),
-    "threads": ({"threads": -1}, "threads is -1, expected a whole number"),
-    "engine": ({"engine": None}, "engine is null, expected text"),
-    "stale": ({"key": "another"}, "its options are not those declared today for adding/paper/fast"),
-    "other model": ({"key": "sigmoid-0"}, "its options are not those declared today for adding/paper/fast"),
+    "threads": ({"threads": -1}, "threads is -1, expected a non-negative integer"),
+    "engine": ({"engine": None}, "engine is null, expected a string"),
+    "stale": ({"key": "another"}, "options differ from those currently declared for adding/paper/fast"),
+    "other model": ({"key": "sigmoid-0"}, "options differ from those currently declared for adding/paper/fast"),
 }
 
 
@@ -206,7 +206,7 @@ def test_a_damaged_entry_is_named_and_left_out(name: str, tmp_path: Path) -> Non
     change, said = WRONG[name]
     write_times(tmp_path, [entry("sigmoid", [1.0]), {**entry("fast", [1.0]), **change}])
     times, warnings = found_in(tmp_path)
-    assert warnings == [f"update_times.json, entry 2: {said}; left out"]
+    assert warnings == [f"update_times.json, entry 2: {said}; ignored"]
     assert times is not None and [place.model for place in times.by_place] == ["sigmoid"]
 
 
@@ -220,14 +220,14 @@ def test_missing_fields_are_named(tmp_path: Path) -> None:
     short = entry("fast", [1.0])
     del short["rounds"], short["engine"]
     write_times(tmp_path, [short])
-    assert found_in(tmp_path)[1] == ["update_times.json, entry 1: has no engine, rounds; left out"]
+    assert found_in(tmp_path)[1] == ["update_times.json, entry 1: has no engine, rounds; ignored"]
 
 
 @pytest.mark.parametrize(
     ("content", "said"),
     [
         ("{", "update_times.json is damaged: "),
-        ("[]", "update_times.json is damaged: it holds no JSON object; left out"),
+        ("[]", "update_times.json is damaged: not a JSON object; ignored"),
         ('{"kind": "gatedrnn update times", "schema": 2}', "update_times.json: written in version 2"),
         ('{"kind": "gatedrnn record", "schema": 1}', "update_times.json: expected a 'gatedrnn update times'"),
     ],
@@ -236,7 +236,7 @@ def test_a_damaged_file_is_named(content: str, said: str, tmp_path: Path) -> Non
     (tmp_path / "update_times.json").write_text(content)
     times, warnings = found_in(tmp_path)
     assert times is None
-    assert len(warnings) == 1 and warnings[0].startswith(said) and warnings[0].endswith("; left out")
+    assert len(warnings) == 1 and warnings[0].startswith(said) and warnings[0].endswith("; ignored")
 
 
 def test_the_report_survives_any_updates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

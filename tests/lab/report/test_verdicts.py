@@ -152,16 +152,16 @@ def test_a_run_that_was_cut_early_proves_nothing(tmp_path: Path) -> None:
     assert (holds(Before("fast", ("softsign",)), early), holds(Fails("softsign", "fast"), early)) == (None, None)
     assert (holds(Before("fast", ("softsign",)), late), holds(Fails("softsign", "fast"), late)) == (True, None)
     assert Fails("softsign", "fast").check(late, 0.02) == Checked(
-        "softsign does not get there in a training in which fast does",
+        "softsign does not reach the threshold although fast does",
         None,
-        "0 of 3 reached 0.02; 3 had not when they were cut at update 1450, 1450, 1450; fast: by update 850",
+        "0 of 3 reached 0.02; 3 stopped early, before reaching it, at update 1450, 1450, 1450; fast: reached by update 850",
     )
 
 
 def test_seconds_are_compared_on_one_clock_only(sweep: dict[str, Group]) -> None:
     assert Before("fast", ("sigmoid",)).check(sweep, 0.02, "seconds").holds is True
     found = Before("NRU", ("fast",)).check(sweep, 0.02, "seconds")
-    assert found.holds is None and "another engine" in found.seen
+    assert found.holds is None and "different engine" in found.seen
 
 
 def test_failing(sweep: dict[str, Group], tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_diverging(sweep: dict[str, Group], tmp_path: Path) -> None:
     found = Diverges("NRU").check(groups_in(tmp_path), None)
     assert (found.holds, found.seen) == (
         None,
-        "3 of 4 runs diverged, 1 were cut before the end; best mse of the others 0.0001111",
+        "3 of 4 runs diverged, 1 stopped early; best mse of the others 0.0001111",
     )
 
 
@@ -231,7 +231,12 @@ def test_every_check_is_of_a_sentence_of_the_paper(sweep: dict[str, Group]) -> N
 
 def test_the_rules_state_their_thresholds() -> None:
     rules = " ".join(verdicts.RULES)
-    assert "at least 3 seeds" in rules and "95 %" in rules and "not decided" in rules and "cut after n updates" in rules
+    assert (
+        "at least 3 seeds" in rules
+        and "95 %" in rules
+        and "not decided" in rules
+        and "stopped after n updates" in rules
+    )
 
 
 def test_our_own_records_claim_no_more_than_they_show() -> None:

@@ -285,7 +285,7 @@ int64_t product_of_sizes(std::initializer_list<int64_t> sizes) {
   return total;
 }
 
-// Packed rows stand one step after the other, the longest rows first: nothing may point outside of them.
+// Packed rows are stored one step after the other, the longest rows first: nothing may point outside of them.
 void check_packed(const GatedrnnScan& scan) {
   require(scan.lengths != nullptr, "packed sequences need their lengths.");
   for (int64_t row = 1; row < scan.batch; ++row)

@@ -46,7 +46,7 @@ class _Prepared(NamedTuple):
     kernel: Kernel
     #: The fields that depend on nothing else, to be copied.
     scan: library.Scan
-    #: Where its weights stand in the structure.
+    #: The positions of its weights in the structure.
     places: tuple[int, ...]
     #: What the fields point to.
     alive: tuple[Any, ...]

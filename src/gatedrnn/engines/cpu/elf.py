@@ -12,7 +12,7 @@ _LOADED = 1  # PT_LOAD
 
 
 def check_whole(file: Path) -> None:
-    """Raise ValueError for what is no regular file, or an ELF file of 64 bits that lacks a part it speaks of.
+    """Raise ValueError for a file that is not regular, or a 64-bit ELF file that lacks a part named in its header.
 
     Everything else is left to the loader, which refuses it before it maps anything.
     """

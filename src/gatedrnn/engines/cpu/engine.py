@@ -53,7 +53,7 @@ class CPUEngine(Engine):
         cell, gate, names, dtype = _kind(scan)
         alone = not watched() and scan.plain
         input, state, own = scan.input, scan.state, scan.weights
-        if any(t.dtype is not dtype for t in scan.tensors):  # 16-bit ones are copied, float32 passes as it is
+        if any(t.dtype is not dtype for t in scan.tensors):  # 16-bit ones are copied, float32 is passed unchanged
             input, own = _to(dtype, input), {name: _to(dtype, w) for name, w in own.items()}
             state = tuple(_to(dtype, s) for s in state)
         keep = wants_gradient(scan)
@@ -61,7 +61,7 @@ class CPUEngine(Engine):
         memory = len(state) > 1
         given, weights = input, own
         if lowering := LOWERED.get(type(cell)):
-            if lengths is not None:  # what lies past the end, a NaN maybe, must not reach the weights
+            if lengths is not None:  # values past the end, such as NaN, must not reach the weights
                 time = torch.arange(len(input), device=input.device).unsqueeze(-1)
                 given = torch.where((time < lengths).unsqueeze(-1), input, 0.0)
             with torch.autocast("cpu", enabled=False):  # what the kernel would compute stays in its dtype

@@ -1,5 +1,5 @@
-// The gates, cells and weights that the library knows: each stands here once, and enums, tables and dispatch are made
-// of these lists. Python reads them at load (gatedrnn_facts).
+// The gates, cells and weights that the library knows: each is listed here once, and enums, tables and dispatch are made
+// from these lists. Python reads them at load (gatedrnn_facts).
 #pragma once
 
 // X(NAME, text, type in gates.h, pre-activations)
@@ -15,9 +15,9 @@
 // X(NAME, name, kernel in name's .cpp file, row blocks of its weights, states, late blocks, blocks...)
 // A block is one pre-activation of all hidden units: {row block in weight_ih, row block in weight_hh}, -1 where it has no
 // such part. A block that is the input itself, without weights and bias, is the first. Then come blocks with neither part,
-// which are a bias alone (their rows of bias_ih stand after the others), then blocks without a hidden part; blocks without an
+// which are a bias alone (their rows of bias_ih come after the others), then blocks without a hidden part; blocks without an
 // input part come last. The last of them may be late: they wait for the others and read what the cell makes of these and h,
-// in place of h. The auxiliary pre-activation of a gate with two stands before blocks without an input part and before late
+// in place of h. The auxiliary pre-activation of a gate with two comes before blocks without an input part and before late
 // ones.
 #define GATEDRNN_INPUT_ITSELF {-2, -1}
 #define GATEDRNN_FUSED_CELLS(X)                                               \

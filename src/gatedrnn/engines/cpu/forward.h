@@ -32,7 +32,7 @@ void pack_input_row(const Arrays<Real>& task, const Slice& slice, int64_t row, i
   for (int64_t i = scan.inputs; i < padded; ++i) packed[i] = 0;
 }
 
-// The columns of packed input rows that stand in a panel.
+// The columns of packed input rows in a panel.
 template <class Real> void copy_input(const Task<Real>& task, const Real* packed, int64_t rows, int64_t p, Real* panel) {
   constexpr int64_t width = Tile<Real>::width;
   const int64_t columns = smaller(width, task.scan.inputs - p * width);

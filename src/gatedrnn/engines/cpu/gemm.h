@@ -53,7 +53,7 @@ template <class Real, int vectors> constexpr int most_rows() { return vectors ==
 // What an accumulator starts from.
 enum class Start { zero, bias, result };
 
-// Weights that are needed soon and lie beyond the caches: with each k a tile fetches a line of them, `step` after the last.
+// Weights that are needed soon and are not in the caches: with each k a tile fetches a line of them, `step` after the last.
 // Without data it has no code for that, which would cost small layers three percent.
 template <class Real> struct Ahead {
   static constexpr bool fetches = true;
@@ -173,7 +173,7 @@ void tiles(Start start, const Left<Real>& first, const Left<Real>& second, int64
 
 // The product for `count` result panels, of each of which so many columns are used. Right panel p is at
 // right + p * right_stride, result panel p at result + p * result_stride. K is cut into nearly equal pieces; each is used by
-// all panels before the next one, so that it is read once from where it lies. If that is far from the core, the piece that comes
+// all panels before the next one, so that it is read from memory only once. If that is far from the core, the piece that comes
 // next is fetched meanwhile, at the end the one behind these panels.
 template <class Real>
 void product(Start start, const Left<Real>& first, const Left<Real>& second, int64_t rows, int64_t count, const Real* right,

@@ -1,4 +1,4 @@
-"""Which kernel of the library a scan needs, as one string that can cross an operator and stand in an exported graph."""
+"""The kernel that a scan needs, as one string that can be passed to an operator and stored in an exported graph."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Kernel:
     coefficients: tuple[float, ...] = ()
     #: Of JANET.
     beta: float = 0.0
-    #: Of a gate of one's own.
+    #: Of a custom gate.
     program: str = ""
     #: Of the NRU: memory_size, heads and whether there is a ReLU.
     memory: tuple[int, ...] = ()
@@ -146,7 +146,7 @@ def _tried(text: str, dtype: torch.dtype, instruction_set: str) -> str | None:
 
 @lru_cache(maxsize=1024)
 def parse(text: str) -> Kernel:
-    """The kernel that a string stands for; ValueError if the library has none such."""
+    """The kernel described by a string; ValueError if the library does not have it."""
     try:
         words = dict(word.split("=", 1) for word in text.split(" "))
         kernel = Kernel(

@@ -53,7 +53,7 @@ class CellFacts(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """The lists of facts.h; the place in a list is the number that stands in the structure."""
+    """The lists of facts.h; the position in a list is the number used in the structure."""
 
     dtypes: tuple[str, ...]
     weights: tuple[str, ...]
@@ -92,7 +92,7 @@ def _open() -> ctypes.CDLL:
 
 
 def _load(file: Path, advice: str) -> ctypes.CDLL:
-    """The library in this file, its functions declared; whatever the file is, UnavailableError says what is wrong."""
+    """The library in this file, with declared functions; UnavailableError with the reason if it cannot be loaded."""
     try:
         check_whole(file)
         library = ctypes.CDLL(str(file))

@@ -20,11 +20,11 @@ namespace gatedrnn {
 namespace {
 
 constexpr size_t huge_page = size_t(2) << 20;
-// Smaller buffers are the allocator's own business: it keeps them itself, and larger ones it may fetch anew each time.
+// Smaller buffers are left to the allocator, which keeps them; larger ones it may request from the system each time.
 constexpr size_t least_pooled = size_t(1) << 18;
-// What may lie idle. Beyond it a buffer goes back to the system at once.
+// The largest total of idle buffers. Beyond it a buffer is returned to the system at once.
 constexpr size_t most_idle = size_t(1) << 30;
-// So much may lie idle whatever the peak is: small layers would exchange buffers of different sizes at every call.
+// This much may be idle regardless of the peak: small layers would exchange buffers of different sizes at every call.
 constexpr size_t always_idle = size_t(32) << 20;
 
 struct Block {
@@ -97,7 +97,7 @@ void* take_buffer(size_t bytes) {
   const std::lock_guard<std::mutex> lock(all.mutex);
   void* memory = reuse(all, bytes);
   if (!memory) {
-    // What lies idle must not raise the peak much: beside a new buffer it may fill up to what was lent at once before.
+    // Idle buffers must not raise the peak much: with a new buffer, the total may reach the largest amount in use before.
     while (all.idle_bytes > always_idle && all.lent_bytes + all.idle_bytes + bytes > all.most_lent) free_idle(all, 0);
     memory = allocate(bytes);
     if (!memory) return nullptr;

@@ -8,7 +8,7 @@ namespace gatedrnn {
 // At least `bytes`, aligned for vectors and large pages; null if there is no memory. Undefined content.
 void* take_buffer(size_t bytes);
 void give_back(void* buffer);
-// Gives what lies idle back to the system; returns how many bytes that was.
+// Returns idle buffers to the system; the result is their number of bytes.
 size_t release_idle();
 void advise_huge_pages(void* memory, size_t bytes);
 

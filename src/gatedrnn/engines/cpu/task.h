@@ -31,7 +31,7 @@ constexpr int64_t few_inputs = 32;
 constexpr int64_t few_input_gradients = 4;
 constexpr int64_t input_depth = 16;  // the input's panel depth where it is projected ahead
 
-// The arrays of a scan, typed, and where a row of a slice stands in them.
+// The arrays of a scan, typed, and the position of a row of a slice in them.
 template <class Real> struct Arrays {
   static constexpr int width = Tile<Real>::width;
   const GatedrnnScan& scan;
@@ -44,7 +44,7 @@ template <class Real> struct Arrays {
   int64_t time(const Slice& slice, int64_t row, int64_t step) const {
     return scan.reverse ? slice.length[row] - 1 - step : step;
   }
-  // Where a row of the slice at a step stands among all rows of an array, contiguous or with strides.
+  // The position of a row of the slice at a step among all rows of an array, contiguous or with strides.
   int64_t place(const Slice& slice, int64_t row, int64_t step) const {
     const int64_t t = time(slice, row, step);
     return (scan.starts ? scan.starts[t] : t * scan.batch) + slice.row[row];

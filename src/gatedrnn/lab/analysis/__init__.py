@@ -1,4 +1,4 @@
-"""Statistics over seeds: arrivals at a threshold, means and intervals, curves, comparisons."""
+"""Statistics over seeds: updates to a threshold, means and intervals, curves, comparisons."""
 
 from __future__ import annotations
 

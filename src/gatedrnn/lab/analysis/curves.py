@@ -1,6 +1,6 @@
-"""Curves of several seeds as one: mean and deviation where every seed has a value, and nowhere else.
+"""Curves of several seeds as one: mean and standard deviation where every seed has a value.
 
-A mean over the seeds that happen to be left would jump where one ends, so a curve of means ends with its shortest run.
+A mean over the remaining seeds would jump where one ends, so a curve of means ends with its shortest run.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from numpy.typing import NDArray
 
 from gatedrnn.lab.analysis.thresholds import Evaluation, finite
 
-#: How many points a curve against time has.
+#: The number of points of a curve against time.
 GRID = 201
-_MOST = 300.0  # of a deviation of logarithms: a factor beyond it is no number, and no picture
+_MOST = 300.0  # of a deviation of logarithms: the exponential of a larger one could overflow
 
 
 @dataclass(frozen=True)
 class Curve:
     """Mean and standard deviation at each x, of n seeds (n − 1; 0 for one seed) or of their units (population's).
 
-    For a logarithmic axis both are made in the logarithm, where a band cannot reach zero: ``log_mean`` is the line, and
-    the band goes from log_mean / factor to log_mean · factor. None where a value has no logarithm.
+    For a logarithmic axis both are computed on the logarithm, where a band cannot reach zero: ``log_mean`` is the line,
+    and the band goes from log_mean / factor to log_mean · factor. None if a value has no logarithm.
     """
 
     n: int
@@ -36,7 +36,7 @@ class Curve:
 
 
 def over_updates(seeds: Sequence[Sequence[Evaluation]], metric: str, at: str = "update") -> Curve:
-    """The curve at the updates (or what else a line has ``at``) at which every seed has a finite value."""
+    """The curve at the updates (or another field ``at``) at which every seed has a finite value."""
     tables = [_by_place(metrics, metric, at) for metrics in seeds]
     common = sorted(set.intersection(*map(set, tables))) if tables else []
     return _curve([[table[place] for place in common] for table in tables], common)
@@ -118,7 +118,7 @@ def _curve(values: Sequence[Sequence[float]], x: list[float]) -> Curve:
     if not x:
         return _empty(n)
     table = np.asarray(values, dtype=np.float64)
-    size = np.maximum(np.abs(table).max(axis=0), np.finfo(np.float64).tiny)  # of one, so that no square overflows
+    size = np.maximum(np.abs(table).max(axis=0), np.finfo(np.float64).tiny)  # so that no square overflows
     mean, std = size * np.mean(table / size, axis=0), size * _deviation(table / size)
     positive = np.min(table, axis=0) > 0
     logs = np.log(np.where(positive, table, 1.0))
@@ -140,5 +140,5 @@ def _where(known: NDArray[np.bool_], values: NDArray[np.float64]) -> list[float 
 
 
 def _log1p_square(ratio: float) -> float:
-    """log(1 + ratio²), also where the square is beyond the numbers."""
+    """log(1 + ratio²), also where the square overflows."""
     return math.log1p(ratio * ratio) if ratio < 1e150 else 2 * math.log(ratio)

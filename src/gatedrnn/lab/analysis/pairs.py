@@ -1,9 +1,9 @@
-"""Which of two models came first, seed by seed, how surprising that would be by chance, and by which factor it was.
+"""Which of two models reached a threshold first, seed by seed, with a sign test, and the factor between them.
 
 The factor is a geometric mean over the seeds that both models have, with Student's interval of the mean logarithm. A
-run is known to arrive between two evaluations only, and one that was not seen to arrive only to be later than its watch
-ended. So the lower end of the interval takes the latest time for the one model and the earliest for the other, and the
-upper end the reverse: what lies outside is excluded whatever happened unseen.
+run reaches the threshold between two evaluations, and one that did not reach it would do so after its last evaluation.
+So the lower end of the interval takes the latest possible time for one model and the earliest for the other, and the
+upper end the reverse: the interval holds whatever happened between evaluations.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from gatedrnn.lab.analysis.thresholds import Arrival
 
 @dataclass(frozen=True)
 class Paired:
-    """Seeds at which one model was first, the other was, both arrived at the same evaluation, or nobody can tell.
+    """Seeds for which one model was first, the other was, both reached it at the same evaluation, or it is undecided.
 
-    ``p`` is the two-sided sign test over the decided seeds: the probability of a count at least as uneven if each were
-    a fair coin; None without a decided seed. Five of five give 0.0625: few seeds cannot prove much, and p says so.
+    ``p`` is the two-sided sign test over the decided seeds: the probability of a count at least as uneven if both
+    models were equally likely to be first; None without a decided seed. Five of five give 0.0625.
     """
 
     first: int
@@ -39,10 +39,10 @@ class Paired:
 
 
 def paired(ours: Mapping[int, Arrival], theirs: Mapping[int, Arrival]) -> Paired:
-    """Compare the arrivals of two models at the seeds they share.
+    """Compare two models at the seeds they share.
 
-    A run that did not arrive while it was observed loses to one that arrived no later than its observation ended; it is
-    left open against one that arrived afterwards, and so are two that both did not arrive.
+    A run that did not reach the threshold loses to one that reached it no later than the end of the first run; against
+    one that reached it later it is undecided, and so are two runs that both did not reach it.
     """
     first = second = ties = 0
     shared = sorted(ours.keys() & theirs.keys())
@@ -69,7 +69,7 @@ def _before(a: Arrival, b: Arrival) -> bool:
 class Factor:
     """How many times as long the second model took as the first: an interval for the geometric mean over n seeds.
 
-    ``low`` is 0 and ``high`` infinite where nothing is known, as with fewer than two seeds.
+    ``low`` is 0 and ``high`` infinite if nothing is known, as with fewer than two seeds.
     """
 
     n: int
@@ -78,14 +78,14 @@ class Factor:
 
 
 def factor_between(first: Mapping[int, Arrival], second: Mapping[int, Arrival], level: float = LEVEL) -> Factor:
-    """The factor from the arrivals of the first model to those of the second, at the seeds they share."""
+    """The factor from the times of the first model to those of the second, at the seeds they share."""
     shared = sorted(first.keys() & second.keys())
     ours, theirs = ([side[seed] for seed in shared] for side in (first, second))
     return Factor(len(shared), _exp(_least(ours, theirs, level)), _exp(-_least(theirs, ours, level)))
 
 
 def factors(values: Sequence[float], level: float = LEVEL) -> Factor:
-    """The interval for the geometric mean of ratios that are known; a ratio that is not positive leaves it open."""
+    """The interval for the geometric mean of known ratios; unbounded if a ratio is not positive."""
     if len(values) < 2 or min(values) <= 0:
         return Factor(len(values), 0.0, math.inf)
     low, high = interval_of([math.log(value) for value in values], level)
@@ -93,12 +93,11 @@ def factors(values: Sequence[float], level: float = LEVEL) -> Factor:
 
 
 def _least(early: Sequence[Arrival], late: Sequence[Arrival], level: float) -> float:
-    """The lower end of the interval of the mean of log(late / early); −inf where it is open.
+    """The lower end of the interval of the mean of log(late / early); −inf if it is unbounded.
 
-    Where all late ones diverged, it is infinite: they never arrive. Where some did, they count as if they had been
-    watched as long as the longest of both models, which is less than never. Bounds scatter less than arrivals: where
-    some of the late ones are bounds, the scatter is taken to be at least that of two models that both scatter like the
-    early one.
+    If all late runs diverged, it is infinite: they never reach the threshold. If some did, they count as if they had
+    been observed as long as the longest run of both models, a lower bound. Bounds vary less than times: if some of the
+    late runs are bounds, the variation is taken to be at least that of two models that both vary like the early one.
     """
     arrived = [arrival.at for arrival in early if arrival.at]
     if len(arrived) < max(2, len(early)):

@@ -1,4 +1,4 @@
-"""What the rounds of a measurement say: the median, and the middle half of them."""
+"""The rounds of a measurement: their median and interquartile range."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Middle(NamedTuple):
-    """The median of some rounds, and where the middle half of them begins and ends."""
+    """The median of some rounds, and the ends of their interquartile range."""
 
     median: float
     low: float
@@ -16,7 +16,7 @@ class Middle(NamedTuple):
 
 
 def middle_of(rounds: Sequence[float]) -> Middle:
-    """By quartiles; of one round all three are the same."""
+    """By quartiles; for a single round all three are equal."""
     if len(rounds) == 1:
         return Middle(rounds[0], rounds[0], rounds[0])
     low, median, high = statistics.quantiles(rounds, n=4, method="inclusive")

@@ -1,9 +1,9 @@
-"""Statistics over seeds: means with Student's interval, medians of arrivals with a distribution-free interval.
+"""Statistics over seeds: means with Student's interval, medians of times with a distribution-free interval.
 
 A mean of the seeds that reached a threshold would leave out the slow ones. So there is a mean only where every seed
 reached it. Otherwise the *median* is given. Seeds observed to w without reaching it count as "somewhere beyond w":
 every order statistic then lies between the one computed with w and the one computed with infinity, and what is printed
-is this range, a number where both ends meet and a lower bound ("> w") where the upper end is open.
+is this range: a number if both ends are equal, and a lower bound ("> w") if the upper end is infinite.
 
 The interval around a median goes from the j-th smallest to the j-th largest value. It holds the median of all possible
 seeds with probability 1 − 2·P(Bin(n, ½) < j), whatever their distribution. j is the largest for which that reaches the
@@ -38,7 +38,7 @@ class Mean:
 class Median:
     """A median of n values known to lie in [at_least, at_most], and an interval that covers it with ``coverage``.
 
-    ``at_most`` and ``high`` are inf where the seeds that have not arrived leave them open.
+    ``at_most`` and ``high`` are inf if too few seeds have reached the threshold to bound them.
     """
 
     n: int
@@ -51,7 +51,7 @@ class Median:
 
 @dataclass(frozen=True)
 class Arrivals:
-    """The arrivals of the seeds at a threshold: ``mean`` only where all reached it, ``median`` always."""
+    """When the seeds reached a threshold: ``mean`` only if all reached it, ``median`` always."""
 
     n: int
     reached: int
@@ -64,7 +64,7 @@ def mean_of(values: Sequence[float], level: float = LEVEL) -> Mean:
     if not values:
         raise ValueError("mean_of needs at least one value")
     if not all(math.isfinite(value) for value in values):
-        raise ValueError("mean_of takes finite values; a run that did not arrive has no value to average")
+        raise ValueError("mean_of takes finite values; a run that did not reach the threshold has no value to average")
     n = len(values)
     mean = math.fsum(value / n for value in values)
     if n == 1:
@@ -83,7 +83,7 @@ def interval_of(values: Sequence[float], level: float = LEVEL) -> tuple[float, f
 
 
 def half_width_of_difference(ours: Mean, others: int, std: float | None = None, level: float = LEVEL) -> float | None:
-    """How far another mean of so many seeds may lie from ours by chance.
+    """How far another mean of so many seeds may be from ours by chance.
 
     With its standard deviation, Welch's interval; without, ours is taken for both: t(n−1)·std·√(1/n + 1/others). None
     for a single seed of ours, which has no deviation.
@@ -99,7 +99,7 @@ def half_width_of_difference(ours: Mean, others: int, std: float | None = None, 
 
 
 def median_of(arrivals: Sequence[Arrival], level: float = LEVEL) -> Median:
-    """The median of arrivals of which some may be open, as the module says."""
+    """The median of times, some of which may be bounds; see the module's docstring."""
     if not arrivals:
         raise ValueError("median_of needs at least one arrival")
     n = len(arrivals)
@@ -110,7 +110,7 @@ def median_of(arrivals: Sequence[Arrival], level: float = LEVEL) -> Median:
 
 
 def arrivals_of(arrivals: Sequence[Arrival], level: float = LEVEL) -> Arrivals:
-    """The arrivals of the seeds of one model at a threshold."""
+    """When the seeds of one model reached a threshold."""
     reached = [arrival.at for arrival in arrivals if arrival.at is not None]
     complete = len(reached) == len(arrivals)
     return Arrivals(

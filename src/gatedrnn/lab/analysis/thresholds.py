@@ -11,7 +11,7 @@ from typing import Any, Literal
 #: One line of metrics.jsonl.
 Evaluation = Mapping[str, Any]
 Clock = Literal["update", "seconds"]
-#: Beyond this a sum over seeds or a margin of an axis might leave the numbers.
+#: Beyond this a sum over seeds or a margin of an axis might overflow.
 LARGEST = 1e300
 
 
@@ -19,9 +19,9 @@ LARGEST = 1e300
 class Arrival:
     """Where a run reached a threshold.
 
-    ``at`` is None for a run that has not reached it; then ``watched`` says to where it was looked at: later it may have
-    reached it (the observation is *censored*). A run that diverged will never arrive, and has ``watched = inf``.
-    ``before`` is the evaluation before that of the arrival, when it was not there yet; 0 if there is none.
+    ``at`` is None for a run that has not reached it; then ``watched`` is how long it was observed: it may reach it
+    later (the observation is *censored*). A run that diverged will never reach it, and has ``watched = inf``.
+    ``before`` is the evaluation before the one that reached it; 0 if there is none.
     """
 
     at: float | None
@@ -30,17 +30,17 @@ class Arrival:
 
     @property
     def not_yet(self) -> float:
-        """The last time at which it had surely not arrived."""
+        """The last time at which it is known not to have reached it."""
         return self.watched if self.at is None else self.before
 
     @property
     def earliest(self) -> float:
-        """It cannot have arrived before this."""
+        """It cannot have reached it before this."""
         return self.watched if self.at is None else self.at
 
     @property
     def latest(self) -> float:
-        """It cannot arrive after this."""
+        """It cannot reach it after this."""
         return math.inf if self.at is None else self.at
 
 
@@ -64,7 +64,7 @@ def arrival(
     clock: Clock = "update",
     diverged: bool = False,
 ) -> Arrival:
-    """The arrival of one run by the clock of updates or of seconds."""
+    """When one run reached the threshold, in updates or in seconds."""
     last = float(metrics[-1][clock]) if metrics else 0.0
     place = _first(metrics, metric, threshold, lower_is_better)
     if place is None:

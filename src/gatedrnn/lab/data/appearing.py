@@ -1,4 +1,4 @@
-"""Large files and folders that appear whole or not at all, made by one process at a time."""
+"""Large files and folders that appear complete or not at all, written by one process at a time."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gatedrnn.lab.data.places import cache_folder
 
 @contextmanager
 def alone(path: Path) -> Iterator[None]:
-    """Inside the ``with`` nobody else makes what is to be at this path; others wait. It ends with the process."""
+    """A lock on this path: inside the ``with`` other processes wait. It ends with the process."""
     locks = cache_folder() / "locks"
     for folder in (path.parent, locks):
         folder.mkdir(parents=True, exist_ok=True)

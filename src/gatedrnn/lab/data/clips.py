@@ -21,7 +21,7 @@ from gatedrnn.lab.data.speech import SpeechData, open_speech
 
 _LAYOUT = 1  # to be counted up when the prepared files change
 _SAMPLES_FILE, _INDEX_FILE = "samples.int16", "clips.json"
-_PARTS = 10  # how often is said how far the preparation is
+_PARTS = 10  # how often progress is reported
 _NAMED = 3  # clips of each fault in a message
 
 Say = Callable[[str], None]
@@ -52,7 +52,7 @@ class Clips:
 
 def open_clips(data: SpeechData, root: Path, words: Sequence[str], say: Say) -> Clips:
     """The clips of these words, mapped from a file that is made the first time, when it is damaged, and when the sound
-    files have changed. ``say`` is told how far that is."""
+    files have changed. ``say`` is called with the progress."""
     folder = open_speech(data, root)
     paths, state = _look(folder, words)
     place = cache_folder() / "prepared" / f"{data.key}.clips"

@@ -15,7 +15,7 @@ from gatedrnn.lab.data.trees import Tree
 
 @dataclass(frozen=True)
 class Checked:
-    """What a check of one file or folder said: None where it is whole."""
+    """The result of checking one file or folder: None if it is complete."""
 
     path: Path
     damage: str | None
@@ -30,7 +30,7 @@ class DataSet:
     licence: str
     folders: tuple[str, ...]
     files: tuple[File, ...]
-    #: The form of a set that lies unpacked as a folder of very many files.
+    #: The unpacked form of a set, a folder of very many files.
     tree: Tree | None = None
 
     @property

@@ -27,7 +27,7 @@ class File:
     #: "md5:…" or "sha256:…", whichever is published.
     checksum: str
     address: str | None = None
-    #: The files inside a packed file that are used. Each may also lie in the folder by itself.
+    #: The files inside a packed file that are used. Each may also be in the folder by itself.
     members: tuple[File, ...] = ()
     #: Other names under which the same file is known.
     aliases: tuple[str, ...] = ()

@@ -38,7 +38,7 @@ def speech_folder(root: Path | None = None, subset: bool = False) -> Path:
 
 def clips(words: Sequence[str], root: Path | None = None, subset: bool = False, say: Say = lambda text: None) -> Clips:
     """The clips of some words that are 16,000 samples long, as one tensor that is mapped from a file, and the names of
-    all others with what is wrong with them. ``say`` is told how far it is where the file is made. Else as above.
+    all others with what is wrong with them. ``say`` is called with the progress. Otherwise as above.
     """
     return open_clips(_speech(subset), data_folder(root), words, say)
 

@@ -1,4 +1,4 @@
-"""One recording of a word: what a clip must be, and what is wrong with one that is not."""
+"""One recording of a word: the required format, and what is wrong with clips of another."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _FAULTS = (
 
 
 def speaker_of(path: str) -> str:
-    """Who speaks in a clip, by its name: word/speaker_nohash_0.wav."""
+    """The speaker of a clip, from its name: word/speaker_nohash_0.wav."""
     return path.rpartition("/")[2].partition("_nohash_")[0]
 
 

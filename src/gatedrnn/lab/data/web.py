@@ -130,7 +130,7 @@ def _refusal(file: File, answer: urllib.error.HTTPError, begin: int) -> Exceptio
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects, but never from a safe connection to an unsafe one, nor out of the web."""
+    """Follows redirects, but never from https to http or to another protocol."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str

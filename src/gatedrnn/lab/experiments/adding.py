@@ -13,9 +13,9 @@ _MODELS = ("softsign", "sigmoid", "refine", "fast", "iterated_fast", "chrono", "
 _LSTMS = ("softsign", "sigmoid", "refine", "fast", "chrono")
 _SETTING = "T=5000, H=128, tied LSTM, RMSprop 1e-3 (α 0.99, eps 1e-8), clip 1, fresh batches of 64, 3 seeds."
 _DIFFERENCES = (
-    "the paper does not say how many updates it trains: our runs end at an MSE of 0.005 or after 10,000",
-    "the second bias of each layer is zero and frozen, so that the parameters are the paper's",
-    "evaluated every 50 updates on a fixed set of 1,000 sequences; the paper does not say on what it measures",
+    "the paper does not state the number of updates: here, a run ends at an MSE of 0.005 or after 10,000",
+    "the second bias of each layer is zero and frozen, so that the parameters match the paper's",
+    "evaluated every 50 updates on 1,000 fixed sequences; the paper does not state its evaluation data",
 )
 _SMALL = Training(updates=4, evaluate_every=2, batch_size=4, evaluation_size=8)
 
@@ -29,8 +29,8 @@ ADDING = Grid(
             models=variants(_MODELS, hidden_size=128, memory_size=64),
             seeds=3,
         ),
-        # A run ends where it reaches the threshold. The fast gate needed 1,150 to 2,050 updates; there is room for
-        # three times as many.
+        # A run ends when it reaches the threshold. The fast gate needed 1,150 to 2,050 updates; the limit is three
+        # times as many.
         "desk": Budget(
             note="T=300 in place of 5000, at most 6,500 updates, each run ends at an MSE of 0.02; softsign, sigmoid "
             "and fast with 5 seeds, the others with 3, NRU with 1",
@@ -41,7 +41,7 @@ ADDING = Grid(
             fewer={"refine": 3, "iterated_fast": 3, "chrono": 3, "JANET": 3, "NRU": 1},
         ),
         "smoke": Budget(
-            note="T=10, H=8, 4 updates: shows that everything runs, and nothing else",
+            note="T=10, H=8, 4 updates: only checks that everything runs",
             task=Adding(10),
             training=_SMALL,
             models=variants(_MODELS, hidden_size=8, memory_size=16),
@@ -68,7 +68,7 @@ TIME_SCALES = Grid(
             seeds=3,
         ),
         "smoke": Budget(
-            note="T=10, H=8, lr 1e-2, 4 updates: shows that everything runs, and nothing else",
+            note="T=10, H=8, lr 1e-2, 4 updates: only checks that everything runs",
             task=Adding(10),
             training=Training(lr=1e-2, updates=4, evaluate_every=2, batch_size=4, evaluation_size=8),
             models=variants(_LSTMS, hidden_size=8),
@@ -118,7 +118,7 @@ EXPERIMENTS = (
         differences=(
             *_DIFFERENCES,
             NRU_DIFFERENCE,
-            "the paper's times are of a GPU (Tesla V100S); ours compare only with runs on the same engine and machine",
+            "the paper's times are from a GPU (Tesla V100S); times are compared only on the same engine and machine",
         ),
         grids=(ADDING,),
     ),
@@ -131,11 +131,14 @@ EXPERIMENTS = (
         lower_is_better=True,
         view="time_scales",
         seeds=3,
-        expected=("fast ends orders of magnitude above the rest", "chrono stays where it began"),
+        expected=(
+            "the time scales of fast end orders of magnitude above the others",
+            "the time scales of chrono stay at their initial values",
+        ),
         differences=(
-            "the paper does not say how many updates it trains: 3,000 is our choice",
+            "the paper does not state the number of updates: here 3,000",
             *_DIFFERENCES[1:],
-            "the text does not list the models of this figure: we take the LSTMs of the main text",
+            "the text does not list the models of this figure: here, the LSTMs of the main text",
             "the paper draws a tenth of the standard deviation",
         ),
         grids=(TIME_SCALES,),

@@ -1,4 +1,4 @@
-"""What a declared experiment is: data about a table or figure of the paper, and the runs that make it."""
+"""Declared experiments: data about a table or figure of the paper, and its runs."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ View = Literal["updates", "seconds", "loss", "time_scales", "length"]
 
 
 class NotRunnableError(NotImplementedError):
-    """The experiment has no runs to make; the text says why, and what to do instead if there is something."""
+    """The experiment has no runs; the message gives the reason and, if there is one, the alternative."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """A model by the name that the paper gives it, with a learning rate of its own where it has one."""
+    """A model by its name in the paper, with its own learning rate if it has one."""
 
     name: str
     model: ModelOptions
@@ -35,10 +35,10 @@ class Variant:
 
 @dataclass(frozen=True)
 class Budget:
-    """One size of an experiment. ``note`` says honestly what it is; ``fewer`` holds the models with fewer seeds.
+    """One size of an experiment. ``note`` describes it; ``fewer`` gives the seeds of models with fewer of them.
 
-    ``search`` are values of options of the training, such as lr and clip. Every combination is a run; the one that is
-    best on validation data counts.
+    ``search`` gives values of training options such as lr and clip. Every combination is a run; the one that is best on
+    validation data is used.
     """
 
     note: str
@@ -50,7 +50,7 @@ class Budget:
     search: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
 
     def settings(self) -> Iterator[dict[str, float]]:
-        """Every combination of the search; one without options where nothing is searched."""
+        """Every combination of the search; one empty combination without a search."""
         for values in itertools.product(*self.search.values()):
             yield dict(zip(self.search, values, strict=True))
 
@@ -80,12 +80,12 @@ class DeclaredRun:
     #: None for a run that belongs to no grid.
     grid: str | None = None
     budget: BudgetName | None = None
-    #: Its place in a search, "lr=0.001,clip=1"; empty where nothing is searched.
+    #: Its place in a search, "lr=0.001,clip=1"; empty without a search.
     setting: str = ""
 
     @property
     def says(self) -> dict[str, Any] | None:
-        """What stands in its options.json, so that a report recognises it; None for one that belongs to no grid."""
+        """The declaration in its options.json, from which a report recognises it; None for a run outside a grid."""
         if self.grid is None:
             return None
         task, model, seed = self.run.task.name, self.model_name, self.seed
@@ -95,7 +95,7 @@ class DeclaredRun:
 
 @dataclass(frozen=True)
 class PaperValue:
-    """A number printed in the paper; ``diverged`` where an asterisk says that training did."""
+    """A number printed in the paper; ``diverged`` if an asterisk marks a diverged training."""
 
     value: float
     std: float | None = None
@@ -110,26 +110,26 @@ class Experiment:
     title: str
     tasks: tuple[str, ...]
     setting: str
-    #: What the curves or numbers are, and whether less of it is better.
+    #: The metric of the curves or numbers, and whether lower is better.
     metric: str = ""
     lower_is_better: bool = False
-    #: The value of the metric that counts as arrived.
+    #: The value of the metric that training should reach.
     threshold: float | None = None
-    #: The values of the metric whose arrivals are in the table; the threshold alone where it is empty.
+    #: The values of the metric for which the table shows the updates to reach them; if empty, the threshold alone.
     milestones: tuple[float, ...] = ()
     view: View | None = None
-    #: How many seeds the paper's means are taken over.
+    #: The number of seeds of the paper's means.
     seeds: int = 0
     #: The columns of the paper's table with their units, and its numbers by model and column.
     columns: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, Mapping[str, PaperValue]] = field(default_factory=dict)
-    #: What the paper's curves or numbers say, in words.
+    #: What the paper's curves or numbers show, in words.
     expected: tuple[str, ...] = ()
-    #: Where our setting is, or may be, another one than the paper's.
+    #: Known or possible differences from the paper's setting.
     differences: tuple[str, ...] = ()
     #: One for each of its tasks.
     grids: tuple[Grid, ...] = ()
-    #: The models that it shows, in the paper's order; all of the grids where it is empty.
+    #: The models that it shows, in the paper's order; if empty, all models of the grids.
     shown: tuple[str, ...] = ()
     #: It needs no training: ``gatedrnn theory`` makes it.
     theory: bool = False
@@ -146,7 +146,7 @@ class Experiment:
 
     @property
     def notes(self) -> Mapping[BudgetName, str]:
-        """What each of its runnable budgets is, in words; empty where there is nothing to run."""
+        """A description of each of its budgets; empty if it has no runs."""
         if len(self.grids) == 1:
             return {name: budget.note for name, budget in self.grids[0].budgets.items()}
         return {
@@ -161,14 +161,14 @@ class Experiment:
         seeds: Collection[int] | None = None,
         tasks: Collection[str] | None = None,
     ) -> list[DeclaredRun]:
-        """Its runs at this budget, those of some models, seeds and tasks alone if these are given.
+        """Its runs at this budget, optionally only those of some models, seeds and tasks.
 
         A task is named by its own name or by that of its grid: a figure over lengths has one grid for each length.
 
-        Raises NotRunnableError with the reason where there is nothing to run.
+        Raises NotRunnableError with the reason if it has no runs.
         """
         if self.theory:
-            raise NotRunnableError(f"{self.label} needs no training: gatedrnn theory --out DIR makes it")
+            raise NotRunnableError(f"{self.label} needs no training: run gatedrnn theory --out DIR")
         return [
             declared
             for grid in self.grids

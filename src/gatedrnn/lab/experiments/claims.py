@@ -12,7 +12,7 @@ CLAIMS = (
     ),
     TextClaim(
         ITERATED_TIME,
-        "iterated_fast takes 1.07 times as long as fast (15.8/14.7 minutes an epoch)",
+        "iterated_fast takes 1.07 times as long as fast (15.8/14.7 minutes per epoch)",
         shown_by="tab:sMNIST_results_GRU",
     ),
     TextClaim(

@@ -24,7 +24,7 @@ COPY = Grid(
             models=variants(_MODELS, hidden_size=128, memory_size=64),
             seeds=3,
         ),
-        # A run ends where it reaches the threshold.
+        # A run ends when it reaches the threshold.
         "desk": Budget(
             note="T=100 in place of 500, at most 20,000 updates, each run ends at an accuracy of 0.99; softsign, "
             "sigmoid and fast with 5 seeds, the others with 3, NRU with 1",
@@ -35,7 +35,7 @@ COPY = Grid(
             fewer={"refine": 3, "iterated_fast": 3, "chrono": 3, "JANET": 3, "NRU": 1},
         ),
         "smoke": Budget(
-            note="T=10, H=8, 4 updates: shows that everything runs, and nothing else",
+            note="T=10, H=8, 4 updates: only checks that everything runs",
             task=Copy(10),
             training=Training(updates=4, evaluate_every=2, batch_size=4, evaluation_size=8),
             models=variants(_MODELS, hidden_size=8, memory_size=16),
@@ -76,10 +76,10 @@ def _experiment(label: str, title: str, view: View) -> Experiment:
         seeds=3,
         expected=("fast is first among the gates", "iterated_fast is faster still", "NRU diverges"),
         differences=(
-            "the paper does not say how many updates it trains: our runs end at an accuracy of 0.999 or after 60,000",
-            "layout as in the paper's text: one marker after the voids; other sources repeat it or place it elsewhere",
-            "the second bias of each layer is zero and frozen, so that the parameters are the paper's",
-            "evaluated every 50 updates on a fixed set of 1,000 sequences; the paper does not say on what it measures",
+            "the paper does not state the number of updates: here, a run ends at an accuracy of 0.999 or after 60,000",
+            "one marker after the blank steps, as in the paper's text; other sources repeat it or place it elsewhere",
+            "the second bias of each layer is zero and frozen, so that the parameters match the paper's",
+            "evaluated every 50 updates on 1,000 fixed sequences; the paper does not state its evaluation data",
             NRU_DIFFERENCE,
         ),
         grids=(COPY,),

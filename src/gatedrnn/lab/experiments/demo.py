@@ -10,9 +10,9 @@ from gatedrnn.lab.models import Model
 from gatedrnn.lab.tasks import Adding
 from gatedrnn.lab.training import Training
 
-#: The MSE of one who always answers 1, the mean of the sum.
+#: The MSE of always answering 1, the mean of the sum.
 GUESSING = 1 / 6
-# Far more than either needs on two cores; a slow machine stops here, and says after how many updates.
+# Far more than either needs on two cores; a slow machine stops here and reports the number of updates.
 _MOST_SECONDS = 100.0
 _MODELS = ("sigmoid", "fast")
 

@@ -10,15 +10,15 @@ from gatedrnn.lab.training import Training
 _KINDS: tuple[type[PixelTask], ...] = (SequentialMNIST, PermutedMNIST, SequentialCIFAR)
 _TASKS = tuple(kind.name for kind in _KINDS)
 _ACCURACY = dict.fromkeys(_TASKS, "% test accuracy")
-_MINUTES = {**_ACCURACY, "time": "minutes an epoch on psmnist"}
-_SECONDS = {**_ACCURACY, "time": "seconds an epoch on psmnist"}
+_MINUTES = {**_ACCURACY, "time": "minutes per epoch on psmnist"}
+_SECONDS = {**_ACCURACY, "time": "seconds per epoch on psmnist"}
 _DIFFERENCES = (
     "validation is 10 % of the training images, drawn with seed 42; tested at the best validation epoch",
-    "the second bias of each layer is zero and frozen, so that the parameters are the paper's",
-    "the paper's times are of a GPU (Tesla V100S)",
+    "the second bias of each layer is zero and frozen, so that the parameters match the paper's",
+    "the paper's times are from a GPU (Tesla V100S)",
 )
 _WITH_NRU = (*_DIFFERENCES, NRU_DIFFERENCE)
-_LARGE_HEAD = "the two output layers are Linear(H, 256), ReLU, Linear(256, 10): the paper does not say their width"
+_LARGE_HEAD = "the two output layers are Linear(H, 256), ReLU, Linear(256, 10): the paper does not state their width"
 
 _LARGE = ("softsign", "sigmoid", "refine", "fast", "chrono", "JANET", "NRU")
 _WITH_GRUS = (
@@ -30,11 +30,11 @@ _SMALL = ("softsign", "sigmoid", "refine", "UR", "fast", "UF", "chrono", "JANET"
 _LARGE_LRS = {"softsign": 2e-4, "NRU": 2e-4}
 _SMALL_LRS = {"smnist": {"NRU": 2e-4}, "psmnist": {}, "scifar": {"NRU": 2e-4}}
 _SMOKE_IMAGES = 40
-_SMOKE_NOTE = f"H=8, 1 epoch of {_SMOKE_IMAGES} images: shows that everything runs, and nothing else"
+_SMOKE_NOTE = f"H=8, 1 epoch of {_SMOKE_IMAGES} images: only checks that everything runs"
 
 
 def _large(kind: type[PixelTask]) -> Grid:
-    """Adam, batches of 50, two output layers. A desk cannot train the large models: it takes small ones."""
+    """Adam, batches of 50, two output layers. The desk budget uses smaller models, because large ones are too slow."""
     models = tuple(dict.fromkeys((*_WITH_GRUS, *_LARGE)))
     adam = {"optimizer": "adam", "lr": 5e-4, "clip": 1.0, "batch_size": 50}
     return Grid(
@@ -125,7 +125,7 @@ _FAST = _row(99.05, 96.18, 70.06, std=(0.04, 0.14, 0.38), time=14.7)
 EXPERIMENTS = (
     Experiment(
         label="tab:sMNIST_results",
-        title="Pixel-by-pixel images: test accuracy and time an epoch",
+        title="Pixel-by-pixel images: test accuracy and time per epoch",
         tasks=_TASKS,
         setting="H=512 (NRU memory 144), two output layers, Adam 5e-4 (softsign, NRU 2e-4), clip 1, batches of 50, "
         "150 epochs, 3 seeds.",
@@ -186,7 +186,7 @@ EXPERIMENTS = (
             "fast-GRU": _row(98.95, 95.54, 69.65, std=(0.05, 0.34, 0.18), time=15.5),
             "UF-GRU": _row(98.79, 95.46, 69.59, std=(0.02, 0.30, 0.34), time=15.9),
         },
-        expected=("a GRU gains from the fast gate as an LSTM does, a little less",),
+        expected=("a GRU gains from the fast gate as an LSTM does, but slightly less",),
         differences=(
             *_DIFFERENCES,
             _LARGE_HEAD,

@@ -21,10 +21,10 @@ _SGD: dict[str, Any] = {
     "optimizer": "sgd", "lr": 30.0, "clip": 0.25, "weight_decay": 1.2e-6, "batch_size": 20, "average_patience": 5,
 }  # fmt: skip
 _DIFFERENCES = (
-    "known faults of the public code are not repeated: recurrent matrices that never train, memory that grows after "
-    "the switch to ASGD, perplexity divided by one word too many",
-    "the lengths of the chunks are scaled by a few percent: every epoch has as many updates and reads every word once",
-    "the paper does not say how large the memory of its NRU is: ours has 256 places",
+    "known bugs of the public code are fixed: recurrent matrices that are never trained, memory that grows after the "
+    "switch to ASGD, a perplexity that divides by one word too many",
+    "chunk lengths are scaled by a few percent: every epoch has the same number of updates and reads every word once",
+    "the paper does not state the memory size of its NRU: here 256",
 )
 
 
@@ -54,7 +54,7 @@ def _grid(kind: type[LanguageTask]) -> Grid:
                 seeds=1,
             ),
             "smoke": Budget(
-                note=f"8-8-8-8, 1 epoch of {_SMOKE_WORDS} words: shows that everything runs, and nothing else",
+                note=f"8-8-8-8, 1 epoch of {_SMOKE_WORDS} words: only checks that everything runs",
                 task=kind(words=_SMOKE_WORDS, bptt=10),
                 training=Training(**{**_SGD, "batch_size": 4, "lr": 1.0}, epochs=1),
                 models=_models(8, 8, 16),
@@ -72,13 +72,13 @@ def _row(*perplexities: float, time: float) -> dict[str, PaperValue]:
 EXPERIMENTS = (
     Experiment(
         label="tab:language_results",
-        title="Penn Treebank: test perplexity by frequency of the word, time an epoch",
+        title="Penn Treebank: test perplexity by word frequency, time per epoch",
         tasks=("ptb",),
         setting="Three-layer AWD-LSTM, 400→1150→1150→400, SGD with lr 30, then averaged; clip 0.25, batches of 20.",
         metric="perplexity",
         lower_is_better=True,
         seeds=1,
-        columns={**dict.fromkeys(_COLUMNS, "test perplexity"), "time": "seconds an epoch on ptb"},
+        columns={**dict.fromkeys(_COLUMNS, "test perplexity"), "time": "seconds per epoch on ptb"},
         values={
             "sigmoid": _row(7.25, 27.72, 170.25, 2026.87, 60.22, time=130),
             "refine": _row(7.61, 28.01, 166.46, 1936.02, 60.50, time=185),
@@ -89,14 +89,14 @@ EXPERIMENTS = (
             "fast is best on all words together",
             "NRU diverges and is not in the table",
         ),
-        differences=(*_DIFFERENCES, "the paper's runs broke at epoch 324 and were taken up again"),
+        differences=(*_DIFFERENCES, "the paper's runs were interrupted at epoch 324 and resumed"),
         grids=(_grid(PennTreebank),),
     ),
 )
 OWN = (
     Experiment(
         label="own:wikitext2",
-        title="WikiText-2: test perplexity by frequency of the word, time an epoch",
+        title="WikiText-2: test perplexity by word frequency, time per epoch",
         tasks=("wikitext2",),
         setting="As tab:language_results, on another text.",
         metric="perplexity",

@@ -8,7 +8,7 @@ from typing import Any
 from gatedrnn.lab.experiments.base import Variant
 from gatedrnn.lab.models import Model
 
-# Gate and initialisation of the tied LSTMs, and of the GRUs, which have the same but for chrono.
+# Gate and initialisation of the tied LSTMs, and of the GRUs, which have all of these except chrono.
 _GATES: dict[str, tuple[str, str]] = {
     "softsign": ("softsign", "constant"),
     "sigmoid": ("sigmoid", "constant"),
@@ -22,10 +22,10 @@ _GATES: dict[str, tuple[str, str]] = {
 #: All names, in the order of the paper's tables.
 MODEL_NAMES = (*_GATES, "JANET", "NRU")
 HEADS = 4
-#: What the name of a GRU ends with.
+#: The suffix of a GRU's name.
 GRU_SUFFIX = "-GRU"
-#: What the paper leaves open about its NRU; docs/nru.md has what was tried.
-NRU_DIFFERENCE = "the paper does not say which options of its authors' code the NRU has: ours rectifies its heads"
+#: What the paper does not specify about its NRU; docs/nru.md describes what was tried.
+NRU_DIFFERENCE = "the paper does not state which options of the NRU authors' code it uses: here, rectified heads"
 
 
 def variants(
@@ -35,8 +35,8 @@ def variants(
     lrs: Mapping[str, float] | None = None,
     **others: Any,
 ) -> tuple[Variant, ...]:
-    """Models by name; ``memory_size`` is for the NRU, ``lrs`` are learning rates of their own, ``others`` are options
-    that all of them have.
+    """Models by name; ``memory_size`` is for the NRU, ``lrs`` are the learning rates of single models, ``others`` are
+    options of all of them.
 
     GRUs are named as in the paper: fast-GRU, UR-GRU.
     """

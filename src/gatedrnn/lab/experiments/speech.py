@@ -41,7 +41,7 @@ SPEECH = Grid(
             seeds=1,
         ),
         "smoke": Budget(
-            note="H=4, 1 epoch of 7 clips a word of the subset: shows that everything runs, and nothing else",
+            note="H=4, 1 epoch of 7 clips per word of the subset: only checks that everything runs",
             task=Speech(subset=True, clips=7),
             training=dataclasses.replace(_TRAINING, epochs=1, batch_size=25),
             models=_models(4),
@@ -69,10 +69,10 @@ EXPERIMENTS = (
         expected=("fast is stable on a length of 16,000, where the others diverge",),
         differences=(
             "inputs have unit variance; the public code scales twice, to a standard deviation of 0.2",
-            "the paper does not give the learning rate and the clipping that were found best",
-            "the split is stratified by word, 70/15/15, as in the public code, but drawn by us",
+            "the paper does not report the selected learning rate and clipping",
+            "the split is stratified by word, 70/15/15, as in the public code, but drawn independently",
             "silent clips are left out, if there are any",
-            "the second bias of each layer is zero and frozen, so that the parameters are the paper's",
+            "the second bias of each layer is zero and frozen, so that the parameters match the paper's",
         ),
         grids=(SPEECH,),
     ),

@@ -39,9 +39,9 @@ class RunState:
     seconds: float | None = None
     #: Why it failed.
     reason: str | None = None
-    #: At which update this sweep took it up; None before the first news.
+    #: The update at which this sweep started or resumed it; None before the first message.
     first_update: int | None = None
-    #: How many there are to make; None for a length in epochs, before the first news.
+    #: The total number of updates; None for a length in epochs, before the first message.
     updates: int | None = None
 
     @property
@@ -51,7 +51,7 @@ class RunState:
 
     @property
     def cost(self) -> float:
-        """How long it takes beside the others, roughly. The runs of a sweep have their lengths in one unit."""
+        """Its approximate time relative to the others. The runs of a sweep have lengths in the same unit."""
         training = self.run.training
         length = training.epochs if training.updates is None else training.updates * training.batch_size
         return self.run.task.steps * self.run.model.cost * (length or 1)
@@ -70,12 +70,12 @@ Changed = Callable[[RunState], None]
 class Sweep:
     """Runs below one folder, made by a launcher.
 
-    Raises ValueError for a folder that holds something else, before anything is written.
+    Raises ValueError for a folder with other content, before anything is written.
     """
 
     def __init__(self, runs: Sequence[DeclaredRun], out: Path, launcher: Launcher) -> None:
         if (out / OPTIONS_FILE).exists():
-            raise RefusedError(f"{out} holds a single run: choose another folder for the sweep")
+            raise RefusedError(f"{out} contains a single run; choose another folder for the sweep")
         self._out, self._launcher = out, launcher
         self.runs = [_state(declared, out, launcher.threads) for declared in runs]
         self._begin = time.monotonic()

@@ -26,7 +26,7 @@ def _grid(length: int) -> Grid:
             "paper": full(3, "3 seeds"),
             "desk": full(1, "1 seed in place of 3"),
             "smoke": Budget(
-                note=f"T={length // 100}, H=8, 4 updates: shows that everything runs, and nothing else",
+                note=f"T={length // 100}, H=8, 4 updates: only checks that everything runs",
                 task=Tones(length // 100),
                 training=_SMALL,
                 models=variants(_MODELS, hidden_size=8, read="mean"),

@@ -18,7 +18,7 @@ Carry = tuple[Tensor, ...] | None
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a task asks of its network."""
+    """The sizes of a task's network."""
 
     input_size: int
     output_size: int
@@ -29,7 +29,7 @@ class Sizes:
 
 
 class Result(NamedTuple):
-    """What a network makes of a batch."""
+    """The result of a network for a batch."""
 
     #: (last, B, output_size)
     output: Tensor
@@ -41,7 +41,7 @@ class Result(NamedTuple):
 class LeastMemory(NamedTuple):
     """Numbers that the weights, and the outputs of one step of one sequence, take."""
 
-    #: The options that decide about it, in words that begin with the name of one.
+    #: The options that determine it, as text that begins with the name of one.
     options: str
     weights: int
     at_a_step: int
@@ -72,12 +72,12 @@ class ModelOptions(ABC):
 
     @abstractmethod
     def least_memory(self, input_size: int) -> LeastMemory:
-        """What it takes at least, whatever the engine."""
+        """The least that it needs on any engine."""
 
     @property
     @abstractmethod
     def cost(self) -> float:
-        """How long a step takes beside that of other models, roughly."""
+        """The approximate time of a step relative to other models."""
 
     @property
     @abstractmethod

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from gatedrnn import layers
 
 _Module = TypeVar("_Module", bound=nn.Module)
-# Of dictionaries in dictionaries: what goes beyond is no file of weights, or one that contains itself.
+# Of nested dictionaries: more would not be a file of weights, or one that contains itself.
 _MOST_LEVELS = 50
 _MOST_ENTRIES = 100_000
 
@@ -29,11 +29,11 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         if path.suffix == ".safetensors":
             return load_file(path)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about the kind of file; the error below says what matters
+            warnings.simplefilter("ignore")  # about the kind of file; the error below has the reason
             content = torch.load(path, map_location="cpu", weights_only=True)
     except OSError:
         raise
-    except Exception as wrong:  # there is nothing that a damaged file could not make a reader raise
+    except Exception as wrong:  # a damaged file can make the reader raise any exception
         raise ValueError(f"{path} cannot be read as weights: {_reason(wrong)}") from None
     try:
         return _named(content)

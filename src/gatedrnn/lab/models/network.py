@@ -80,7 +80,7 @@ def _last_steps(output: Tensor, last: int | None, lengths: Tensor | None) -> Ten
 
 
 def freeze_second_bias(layer: RecurrentLayer) -> None:
-    """It stays what it is: two summed trainable biases would move twice as far."""
+    """It is not trained: two summed trainable biases would move twice as far."""
     for name, parameter in layer.named_parameters():
         if name.startswith("bias_hh"):
             parameter.requires_grad_(False)

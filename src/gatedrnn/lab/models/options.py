@@ -25,7 +25,7 @@ _UNGATED = ("nru",)
 _WITHOUT_BIAS_HH = ("nru", "minimal_rnn", "fastgrnn")
 # Their authors say how all of their parameters start.
 _OWN_BIASES = ("fastgrnn", "nru")
-# How long a step takes beside that of a tied LSTM on the same machine, roughly.
+# The approximate time of a step relative to a tied LSTM on the same machine.
 _SLOWER = {"nru": 1.3, "refine": 1.3, "janet": 0.7}
 # No machine has the memory for more of them.
 _MOST = {

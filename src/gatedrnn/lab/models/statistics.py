@@ -13,7 +13,7 @@ from gatedrnn.lab.models.base import Network
 from gatedrnn.layers import RecurrentLayer, time_scales
 
 _QUANTILES = ("0.05", "0.25", "0.5", "0.75", "0.95")
-_MOST_VALUES = 2_000_000  # measured per gate: more would not tell more
+_MOST_VALUES = 2_000_000  # measured per gate: more would add little
 
 
 def spread(values: Tensor) -> dict[str, Any]:
@@ -25,7 +25,7 @@ def spread(values: Tensor) -> dict[str, Any]:
     levels = torch.tensor([float(level) for level in _QUANTILES], dtype=torch.float64)
     quantiles = torch.quantile(values, levels).tolist()
     if values.isinf().any():
-        # Interpolation gives NaN beside an infinite value: there, the nearest value in its place.
+        # Interpolation with an infinite value gives NaN: use the nearest value instead.
         nearest = torch.quantile(values, levels, interpolation="nearest").tolist()
         quantiles = [near if math.isnan(value) else value for value, near in zip(quantiles, nearest, strict=True)]
     return {

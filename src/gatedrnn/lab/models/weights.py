@@ -47,7 +47,7 @@ def read_note(path: Path) -> dict[str, Any] | None:
     except (ValueError, RecursionError) as wrong:
         raise ValueError(f"{path}: its note about the model is damaged: {wrong}") from None
     if not isinstance(note, dict):
-        raise ValueError(f"{path}: its note about the model is damaged: it holds no JSON object")
+        raise ValueError(f"{path}: its note about the model is damaged: not a JSON object")
     if note.get("schema") != SCHEMA:
         raise ValueError(f"{path}: written in version {note.get('schema')!r}; this gatedrnn reads version {SCHEMA}")
     for name in ("input_size", "output_size", "last"):
@@ -71,7 +71,7 @@ def load(path: Path) -> tuple[Network, ModelOptions]:
         model.check()
     except (KeyError, TypeError, AttributeError, ValueError) as wrong:
         raise ValueError(f"{path}: its note about the model is damaged: {wrong}") from None
-    # t_max matters for freshly drawn weights only; files of the first version do not tell it.
+    # t_max matters for freshly drawn weights only; files of the first version do not have it.
     network = model.build(Sizes(note["input_size"], note["output_size"], note["last"], t_max=3.0), device="meta")
     try:
         filled(network, load_file(path))

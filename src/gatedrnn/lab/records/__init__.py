@@ -1,4 +1,4 @@
-"""Records: what a run leaves behind, as JSON on disk. They are read and written without torch."""
+"""Records: the files of a run, as JSON on disk. They are read and written without torch."""
 
 from __future__ import annotations
 

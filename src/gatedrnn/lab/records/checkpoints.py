@@ -18,7 +18,7 @@ from gatedrnn.lab.records.values import json_safe
 CHECKPOINTS = "checkpoints"
 CHECKPOINT_KIND = "gatedrnn checkpoint"
 _NOTE = "checkpoint.json"
-_KEPT = 2  # the last one, and the one before it should that be damaged
+_KEPT = 2  # the last one, and the one before it in case that is damaged
 
 
 class ForeignError(ValueError):
@@ -86,7 +86,7 @@ def read_checkpoint(folder: Path, keys: Collection[str] | None = None) -> Checkp
         raise ValueError(f"{folder / _NOTE}: checksum mismatch")
     update, checksums = note.get("update"), note.get("sha256")
     if not isinstance(update, int) or not isinstance(checksums, dict) or any(Path(n).name != n for n in checksums):
-        raise ValueError(f"{folder / _NOTE} is damaged: it does not say what the checkpoint holds")
+        raise ValueError(f"{folder / _NOTE} is damaged: it does not list the files of the checkpoint")
     if keys is not None and note.get("key") not in keys:
         raise ForeignError(f"{folder} belongs to another run")
     files = {}
@@ -98,7 +98,7 @@ def read_checkpoint(folder: Path, keys: Collection[str] | None = None) -> Checkp
 
 
 def move_aside(path: Path) -> Path:
-    """Rename what is damaged to a free name beside it, where nothing looks for it; the new path."""
+    """Rename a damaged file or folder to an unused name in the same folder; returns the new path."""
     number = 1
     while (aside := path.with_name(f"damaged-{path.name}-{number}")).exists():
         number += 1
@@ -107,7 +107,7 @@ def move_aside(path: Path) -> Path:
 
 
 def remove_leftovers(run_folder: Path) -> None:
-    """What a killed process has left under temporary names."""
+    """Temporary files that a killed process left."""
     for folder in (run_folder, run_folder / CHECKPOINTS):
         for path in folder.glob(".*.tmp"):
             if path.is_dir() and not path.is_symlink():

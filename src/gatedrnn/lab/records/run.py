@@ -1,4 +1,4 @@
-"""Reading what a run leaves behind. Nothing here needs torch."""
+"""Reading the files of a run. Nothing here needs torch."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ OPTIONS_FILE = "options.json"
 ENVIRONMENT_FILE = "environment.json"
 METRICS_FILE = "metrics.jsonl"
 RECORD_FILE = "record.json"
-#: Beside the runs: how long one update of each model takes on a quiet machine.
+#: In the folder of the runs: the time of one update of each model on an idle machine.
 UPDATE_TIMES_FILE = "update_times.json"
 
-# Levels of lists and objects inside each other. A record has six; what has more would break those who walk through it.
+# Levels of lists and objects inside each other. A record has six; recursion into many more would fail.
 _DEEPEST = 50
 
 
@@ -71,7 +71,7 @@ def read_json(path: Path) -> dict[str, Any]:
     except ValueError as wrong:
         raise ValueError(f"{path} is damaged: {wrong}") from None
     if not isinstance(value, dict):
-        raise ValueError(f"{path} is damaged: it holds no JSON object")
+        raise ValueError(f"{path} is damaged: not a JSON object")
     return value
 
 
@@ -120,7 +120,7 @@ def _read_lines(path: Path, warnings: list[str]) -> list[dict[str, Any]]:
 
 
 def _bytes(path: Path) -> bytes:
-    if path.exists() and not path.is_file():  # a pipe would never end
+    if path.exists() and not path.is_file():  # reading a pipe would never end
         raise ValueError("it is not a file")
     return path.read_bytes()
 

@@ -1,4 +1,4 @@
-"""Reports: a folder of runs as Markdown, figures and one interactive page, beside the paper's values."""
+"""Reports: a folder of runs as Markdown, figures and one interactive page, compared with the paper's values."""
 
 from __future__ import annotations
 

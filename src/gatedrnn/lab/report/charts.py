@@ -14,8 +14,8 @@ from gatedrnn.lab.report.looks import Looks
 from gatedrnn.lab.report.measure import Measure
 from gatedrnn.lab.report.runs import LabRun
 
-TIMED_APART = f"Time: updates × the time of one update measured on a quiet machine ({UPDATE_TIMES_FILE})."
-#: A curve with more points than this is thinned for the page and the figures; the tables see every evaluation.
+TIMED_APART = f"Time: number of updates × time of one update, measured on an idle machine ({UPDATE_TIMES_FILE})."
+#: A curve with more points than this is thinned for the page and the figures; the tables use every evaluation.
 MOST_POINTS = 1000
 
 
@@ -28,7 +28,7 @@ def learning_curves(
     threshold: float | None = None,
     against: str = "updates",
 ) -> Chart:
-    """What was measured at each evaluation: mean line, band of one standard deviation over seeds, seeds thin.
+    """The metric at each evaluation: mean line, band of one standard deviation over seeds, thin lines for single seeds.
 
     Against epochs where every line of every run has them, else against updates.
     """
@@ -55,8 +55,9 @@ def learning_curves(
             )
         )
     note = [
-        "Line: mean over seeds, as far as all of them ran. Band: ± one standard deviation. On a logarithmic axis both "
-        "are of the logarithm. Thin: each seed. Against time the seeds are interpolated.",
+        "Line: mean over seeds, up to the last evaluation that all of them have. Band: ± one standard deviation. On a "
+        "logarithmic axis, both are computed on the logarithm. Thin lines: single seeds. Against time, the mean is of "
+        "linearly interpolated seeds.",
         *_marks(groups),
     ]
     if any(run.update_time is not None for found in groups for run in found.runs):
@@ -99,9 +100,9 @@ def time_scale_charts(stem: str, title: str, groups: Sequence[Group], looks: Loo
             runs = [_track(run, 0, [_mean_scale(e, layer) for e in run.metrics]) for run in found.runs]
             series.append(Series(found.name, chosen[found.name], _thinned(curve), {}, runs))
         note = [
-            "Line: mean over the units of all seeds of −1/log φ(b), from the forget bias alone. Band: ± one standard "
-            "deviation over the units; on a logarithmic axis, that of the logarithm which a lognormal distribution "
-            "with this mean and deviation has. Thin: the mean of each seed.",
+            "Line: mean of −1/log φ(b) over the units of all seeds, computed from the forget bias alone. Band: ± one "
+            "standard deviation over the units; on a logarithmic axis, the standard deviation of the logarithm of a "
+            "lognormal distribution with this mean and standard deviation. Thin lines: mean of each seed.",
             *_marks(drawn),
         ]
         charts.append(
@@ -119,11 +120,11 @@ def time_scale_charts(stem: str, title: str, groups: Sequence[Group], looks: Loo
 
 
 def _marks(groups: Sequence[Group]) -> list[str]:
-    """What else must be said of a chart: that runs diverged in it, and that not every evaluation is drawn."""
+    """Further notes on a chart: runs that diverged, and evaluations that are not drawn."""
     runs = [run for found in groups for run in found.runs]
     said = []
     if any(run.outcome == "diverged" for run in runs):
-        said.append("×: the last value of a run that diverged.")
+        said.append("×: last value of a run that diverged.")
     most = max((len(run.metrics) for run in runs), default=0)
     if _stride(most) > 1:
         said.append(
@@ -161,7 +162,7 @@ def _thinned(curve: Curve) -> Curve:
 
 
 def _shown(points: int) -> list[int]:
-    """The places of the points that are drawn: the last one always, because it is what a run came to."""
+    """The indices of the points that are drawn, always including the last one, the result of the run."""
     shown = list(range(0, points, _stride(points)))
     return shown if not shown or shown[-1] == points - 1 else [*shown, points - 1]
 

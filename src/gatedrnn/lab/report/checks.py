@@ -1,4 +1,4 @@
-"""How each sentence of the paper is checked. The sentences themselves stand with the declared experiments."""
+"""How each sentence of the paper is checked. The sentences themselves are part of the declared experiments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gatedrnn.lab.report.claims import (
     TimeRatio,
 )
 
-#: The gates that the paper sets beside the fast one.
+#: The gates that the paper compares with the fast one.
 GATES = ("softsign", "sigmoid", "refine")
 _BASELINES = ("chrono", "JANET", "NRU")
 
@@ -26,8 +26,8 @@ CHECKS: dict[str, Claim] = {
     "NRU needs the fewest updates": Before("NRU", ("fast", "iterated_fast")),
     "softsign fails": Fails("softsign", "fast"),
     "NRU diverges": Diverges("NRU"),
-    "fast ends orders of magnitude above the rest": LongestTimeScale("fast", (*GATES, "chrono")),
-    "chrono stays where it began": StaysPut("chrono"),
+    "the time scales of fast end orders of magnitude above the others": LongestTimeScale("fast", (*GATES, "chrono")),
+    "the time scales of chrono stay at their initial values": StaysPut("chrono"),
     "fast is comparable to NRU, whose updates take longer": Comparable("fast", "NRU"),
     "fast takes 3 % more time than sigmoid (14.7/14.3), refine 59 % more (22.7/14.3)": Both(
         TimeRatio("fast", "sigmoid", 14.7 / 14.3, "psmnist"), TimeRatio("refine", "sigmoid", 22.7 / 14.3, "psmnist")

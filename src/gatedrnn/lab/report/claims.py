@@ -1,8 +1,8 @@
-"""What the paper says of its figures, as checks that records can pass or fail.
+"""The paper's statements about its figures, as checks that records can pass or fail.
 
-A curve in the paper has no number to compare with, but it says who was first, who failed, whose time scales grew. The
-sentences stand with the declared experiments, and ``checks.py`` says how each is checked. A check gives True or False
-only beyond the uncertainty of the runs, and None where they do not decide, and says what was seen.
+A curve in the paper has no number to compare with, but it shows which model was first, which failed and whose time
+scales grew. The sentences are part of the declared experiments; ``checks.py`` defines how each is checked. A check
+returns True or False only where the runs decide beyond their uncertainty, otherwise None, with what was observed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gatedrnn.lab.report import text
 from gatedrnn.lab.report.groups import Group
 from gatedrnn.lab.report.runs import LabRun, UpdateTime
 
-#: Fewer seeds than this decide nothing.
+#: The smallest number of seeds that can decide a claim.
 FEWEST = 3
 _ORDERS_OF_MAGNITUDE = 10.0
 _STILL = 2.0
@@ -29,7 +29,7 @@ NEAR = 0.05
 
 @dataclass(frozen=True)
 class Checked:
-    """What was checked, whether it holds in these runs (None: they do not decide), and what was seen."""
+    """What was checked, whether it holds in these runs (None: undecided), and what was observed."""
 
     what: str
     holds: bool | None
@@ -37,7 +37,7 @@ class Checked:
 
 
 def all_of(verdicts: Sequence[bool | None]) -> bool | None:
-    """Whether all hold: False as soon as one does not, None if one is open."""
+    """Whether all hold: False as soon as one does not, None if one is undecided."""
     return False if False in verdicts else None if None in verdicts else True
 
 
@@ -70,7 +70,7 @@ class Before:
             if name not in groups:
                 seen.append(f"{name}: not run")
             elif clock == "seconds" and len({run.clock for run in (*ours.runs, *groups[name].runs)}) > 1:
-                seen.append(f"{name}: timed on another engine or machine")
+                seen.append(f"{name}: timed on a different engine or machine")
             else:
                 found = factor_between(
                     ours.arrival_of_each(threshold, clock), groups[name].arrival_of_each(threshold, clock)
@@ -84,14 +84,14 @@ class Before:
 
 @dataclass(frozen=True)
 class Fails:
-    """A model does not reach the threshold in a training in which another one does."""
+    """A model does not reach the threshold although another one, trained no longer, does."""
 
     model: str
     beside: str
 
     def check(self, groups: Mapping[str, Group], threshold: float | None, clock: Clock = "update") -> Checked:
-        """A run that was cut before its end shows only that it had not arrived by then."""
-        what = f"{self.model} does not get there in a training in which {self.beside} does"
+        """A run that was stopped early shows only that it had not reached the threshold by then."""
+        what = f"{self.model} does not reach the threshold although {self.beside} does"
         lacking = [name for name in (self.model, self.beside) if name not in groups]
         if threshold is None or lacking:
             return _not_run(what, *lacking)
@@ -105,29 +105,30 @@ class Fails:
         reached = len(runs) - len(waiting)
         seen = [f"{reached} of {len(runs)} reached {text.number(threshold)}"]
         if failed:
-            seen.append(f"{len(failed)} did not to the end of their training")
+            seen.append(f"{len(failed)} ran to the end without reaching it")
         if cut:
-            seen.append(f"{len(cut)} had not when they were cut at update {', '.join(map(str, sorted(cut)))}")
-        known = "not with every seed" if math.isinf(enough) else f"by update {text.number(enough)}"
+            updates = ", ".join(map(str, sorted(cut)))
+            seen.append(f"{len(cut)} stopped early, before reaching it, at update {updates}")
+        known = "not reached by every seed" if math.isinf(enough) else f"reached by update {text.number(enough)}"
         seen.append(f"{self.beside}: {known}")
         return Checked(what, _alike(len(failed), reached, len(waiting) - len(failed)), "; ".join(seen))
 
 
 @dataclass(frozen=True)
 class Diverges:
-    """A model's training leaves the numbers."""
+    """A model's training diverges: the loss is no longer finite."""
 
     model: str
 
     def check(self, groups: Mapping[str, Group], threshold: float | None, clock: Clock = "update") -> Checked:
-        """By outcomes; a run that was cut may have diverged later."""
+        """By outcomes; a run that was stopped early might have diverged later."""
         what = f"{self.model} diverges"
         if self.model not in groups:
             return _not_run(what, self.model)
         runs = groups[self.model].runs
         diverged = sum(run.outcome == "diverged" for run in runs)
         cut = sum(not run.complete for run in runs)
-        seen = f"{diverged} of {len(runs)} runs diverged" + (f", {cut} were cut before the end" if cut else "")
+        seen = f"{diverged} of {len(runs)} runs diverged" + (f", {cut} stopped early" if cut else "")
         best = [value for run in runs if run.outcome != "diverged" and (value := run.value("best")) is not None]
         if best:
             ends = dict.fromkeys(text.number(end) for end in (min(best), max(best)))
@@ -137,14 +138,14 @@ class Diverges:
 
 @dataclass(frozen=True)
 class LongestTimeScale:
-    """At the end the mean time scale of a model is at least ten times that of others."""
+    """At the end of training, the mean time scale of a model is at least ten times that of others."""
 
     model: str
     others: tuple[str, ...]
 
     def check(self, groups: Mapping[str, Group], threshold: float | None, clock: Clock = "update") -> Checked:
         """By the mean over units of the first layer, seed by seed, of runs that ended at the same update."""
-        what = f"the time scales of {self.model} end at least ten times above those of {', '.join(self.others)}"
+        what = f"at the end, the time scales of {self.model} are at least ten times those of {', '.join(self.others)}"
         if self.model not in groups:
             return _not_run(what, self.model)
         ours = _ends(groups[self.model])
@@ -159,7 +160,7 @@ class LongestTimeScale:
             ]
             found = factors(ratios)
             verdicts.append(_above(found, _ORDERS_OF_MAGNITUDE))
-            seen.append(f"{name}: " + (_times(found, "as long in " + self.model) if name in groups else "not run"))
+            seen.append(f"{name}: " + (_times(found, "as long with " + self.model) if name in groups else "not run"))
         return Checked(what, all_of(verdicts), "; ".join(seen))
 
 
@@ -177,7 +178,7 @@ class StaysPut:
         begun = {run.seed: scales[0][1] for run in groups[self.model].runs if (scales := _scales(run))}
         ratios = [end / begun[seed] for seed, (_, end) in _ends(groups[self.model]).items() if begun[seed] > 0]
         found = factors(ratios)
-        return Checked(what, _inside(found, _STILL), f"at the end {_times(found, 'as long as at the beginning')}")
+        return Checked(what, _inside(found, _STILL), f"at the end: {_times(found, 'as long as at the start')}")
 
 
 @dataclass(frozen=True)
@@ -207,7 +208,7 @@ class Best:
                     continue
                 low, high = interval_of(gains)
                 verdicts.append(True if low > 0 else False if high < 0 else None)
-                seen.append(f"{task}, {name}: by {text.interval(low, high)} ({text.LEVEL})")
+                seen.append(f"{task}, {name}: better by {text.interval(low, high)} ({text.LEVEL})")
             if lacking:
                 seen.append(f"{task}, {', '.join(lacking)}: fewer than {FEWEST} seeds to compare")
         return Checked(what, all_of(verdicts), "; ".join(seen))
@@ -215,7 +216,7 @@ class Best:
 
 @dataclass(frozen=True)
 class Comparable:
-    """One model reaches the threshold about when another one does: within a factor of two."""
+    """One model reaches the threshold about as fast as another one: within a factor of two."""
 
     model: str
     other: str
@@ -229,7 +230,7 @@ class Comparable:
             return _not_run(what, *lacking)
         one, other = groups[self.model], groups[self.other]
         if clock == "seconds" and len({run.clock for run in (*one.runs, *other.runs)}) > 1:
-            return Checked(what, None, f"{self.other}: timed on another engine or machine")
+            return Checked(what, None, f"{self.other}: timed on a different engine or machine")
         found = factor_between(one.arrival_of_each(threshold, clock), other.arrival_of_each(threshold, clock))
         medians = (f"{g.name}: median {text.median_only(g.arrivals(threshold, clock).median)}" for g in (one, other))
         seen = f"{'; '.join(medians)}; {self.other} {_times(found, 'as many')}"
@@ -238,7 +239,7 @@ class Comparable:
 
 @dataclass(frozen=True)
 class TimeRatio:
-    """An update of one model takes so many times as long as of another, as measured apart from the runs."""
+    """The ratio of the times of an update of two models, measured separately from the runs."""
 
     model: str
     other: str
@@ -247,14 +248,12 @@ class TimeRatio:
 
     def check(self, groups: Mapping[str, Group], threshold: float | None, clock: Clock = "update") -> Checked:
         """From the rounds of the measurement."""
-        what = (
-            f"the time of an update with {self.model} ÷ with {self.other} is {self.paper:.3f} within {100 * NEAR:g} %"
-        )
+        what = f"time of an update with {self.model} ÷ with {self.other} is within {100 * NEAR:g} % of {self.paper:.3f}"
         parts = [groups[name].of_task(self.task) if name in groups else None for name in (self.model, self.other)]
         times = [None if part is None else part.runs[0].update_time for part in parts]
         found = ratio_of(*times)
         if found is None:
-            return Checked(what, None, "not measured apart from the runs")
+            return Checked(what, None, "not measured separately from the runs")
         return Checked(what, near(found, self.paper), f"{self.model} ÷ {self.other}: {text.middle(found)}")
 
 
@@ -272,20 +271,20 @@ class Both:
 
 
 def near(ratio: Middle, paper: float) -> bool | None:
-    """Whether a ratio of times is that of the paper: with the middle half of its rounds, or surely not."""
+    """Whether a ratio of times agrees with the paper's, judged by its interquartile range; None if undecided."""
     low, high = (1 - NEAR) * paper, (1 + NEAR) * paper
     return True if low <= ratio.low and ratio.high <= high else False if ratio.high < low or ratio.low > high else None
 
 
 def ratio_of(ours: UpdateTime | None, other: UpdateTime | None) -> Middle | None:
-    """Of two times of an update, round by round; None where one lacks, or their engines or machines differ."""
+    """The ratio of two update times, round by round; None if one is missing or their engines or machines differ."""
     if ours is None or other is None or ours.clock != other.clock or len(ours.rounds) != len(other.rounds):
         return None
     return middle_of([a / b for a, b in zip(ours.rounds, other.rounds, strict=True)])
 
 
 def _tested(groups: Mapping[str, Group], model: str, task: str, column: str) -> dict[int, float]:
-    """By seed, how good the model is on test data, larger is better."""
+    """The result on test data by seed, with a sign such that larger is better."""
     part = groups[model].of_task(task) if model in groups else None
     tested = {run.seed: run.tested_in(column) for run in part.runs} if part is not None else {}
     sign = -1 if part is not None and part.measure.lower_is_better else 1
@@ -297,7 +296,7 @@ def _not_run(what: str, *models: str) -> Checked:
 
 
 def _scales(run: LabRun) -> list[tuple[int, float]]:
-    """Updates and the mean time scale of the first layer there."""
+    """Updates, with the mean time scale of the first layer."""
     found = []
     for line in run.metrics:
         mean = finite(line.get("time_scales", {}).get("l0", {}).get("mean"))
@@ -307,20 +306,20 @@ def _scales(run: LabRun) -> list[tuple[int, float]]:
 
 
 def _ends(found: Group) -> dict[int, tuple[int, float]]:
-    """By seed, the last update and the mean time scale there, of the runs that were trained to the end."""
+    """By seed, the last update and its mean time scale, of the runs that were trained to the end."""
     trained = [run for run in found.runs if run.complete and run.outcome != "diverged"]
     return {run.seed: scales[-1] for run in trained if (scales := _scales(run))}
 
 
 def _above(found: Factor, bound: float) -> bool | None:
-    """Whether the factor is surely above the bound, or surely below it."""
+    """Whether the whole interval of the factor is above the bound (True) or below it (False)."""
     if found.n < FEWEST:
         return None
     return True if found.low > bound else False if found.high < bound else None
 
 
 def _inside(found: Factor, bound: float) -> bool | None:
-    """Whether the factor is surely between 1/bound and the bound, or surely outside."""
+    """Whether the whole interval of the factor is between 1/bound and the bound (True) or outside (False)."""
     if found.n < FEWEST:
         return None
     if found.low > 1 / bound and found.high < bound:
@@ -329,7 +328,7 @@ def _inside(found: Factor, bound: float) -> bool | None:
 
 
 def _alike(agreeing: int, against: int, unknown: int) -> bool | None:
-    """Whether all runs agree, or enough of them speak against it."""
+    """True if all runs agree, False if enough of them contradict the claim, otherwise None."""
     if against >= FEWEST:
         return False
     return True if agreeing >= FEWEST and not against and not unknown else None

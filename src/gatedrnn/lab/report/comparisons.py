@@ -1,4 +1,4 @@
-"""Our results beside the paper's: its numbers in a table, and its sentences checked. Each part gets a verdict."""
+"""Results compared with the paper's: its numbers in a table, and its sentences checked. Each part gets a verdict."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gatedrnn.lab.report.items import Item
 #: What the budgets are called. A desk result is never shown as the paper's setting.
 BUDGET_NAMES = {"paper": "the paper's setting", "desk": "desk budget, not the paper's setting"}
 
-_BASELINE = "sigmoid"  # the model whose time is the unit of the others
+_BASELINE = "sigmoid"  # the times of the others are divided by its time
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Compared:
 
 
 def compare(item: Item, budget: str, complete: bool, groups: Sequence[Group]) -> Compared:
-    """The runs of one budget beside the paper; ``complete``: every run that is declared there ended."""
+    """Compare the runs of one budget with the paper; ``complete``: every declared run ended."""
     by_model = {found.model: found for found in groups}
     found, parts = _numbers(item, budget, complete, by_model)
     clock: Clock = "seconds" if item.view in ("seconds", "loss") else "update"
@@ -38,7 +38,7 @@ def compare(item: Item, budget: str, complete: bool, groups: Sequence[Group]) ->
         None if claim is None else claim.check(by_model, item.threshold, clock)
         for claim in (CHECKS.get(sentence) for sentence in item.expected)
     ]
-    said = sentences(item.expected, checks, f"in our runs, {budget}", f"checked at {BUDGET_NAMES[budget]}")
+    said = sentences(item.expected, checks, f"result, {budget} budget", f"checked at {BUDGET_NAMES[budget]}")
     lowered = [
         [(*row[:-1], verdicts.at_most_partial(budget, complete, row[-1])) for row in table.rows] for table in said
     ]
@@ -49,7 +49,7 @@ def compare(item: Item, budget: str, complete: bool, groups: Sequence[Group]) ->
 
 
 def sentences(expected: Sequence[str], checks: Sequence[Checked | None], column: str, how: str) -> list[Table]:
-    """What the paper says, sentence by sentence; the last column is the verdict."""
+    """The claims of the paper, sentence by sentence; the last column is the verdict."""
     rows = []
     for sentence, checked in zip(expected, checks, strict=True):
         if checked is None:
@@ -57,7 +57,7 @@ def sentences(expected: Sequence[str], checks: Sequence[Checked | None], column:
             continue
         held = {True: "holds", False: "does not hold", None: "not decided"}[checked.holds]
         rows.append((sentence, held, checked.what, checked.seen, verdicts.of_claim(checked)))
-    header = ("the paper", column, "checked as", "seen", "verdict")
+    header = ("claim in the paper", column, "checked as", "observed", "verdict")
     return [Table(f"What the paper says, {how}.", header, rows)] if rows else []
 
 
@@ -74,7 +74,7 @@ def papers_values(item: Item) -> list[Table]:
 
 
 def _numbers(item: Item, budget: str, complete: bool, groups: Mapping[str, Group]) -> tuple[list[Table], list[str]]:
-    """A row for each model, and for each column that was run ours, the paper's and the verdict.
+    """A row for each model; for each column that was run, the measured value, the paper's and the verdict.
 
     A column is a task; or, for an item of one task, a part of its test data.
     """
@@ -98,15 +98,15 @@ def _numbers(item: Item, budget: str, complete: bool, groups: Mapping[str, Group
         rows.append((*cells, *(_time_cells(model, item.values, times) if times else ())))
     header = ["model"]
     for name in columns:
-        header += [f"{name}, {item.columns[name]}: ours, {budget} budget", "paper", "verdict"]
+        header += [f"{name}, {item.columns[name]}: measured, {budget} budget", "paper", "verdict"]
     if times:
-        header += [f"{item.columns['time']}: ours, {budget} budget", "paper", f"÷ {_BASELINE}: ours", "paper"]
-    caption = [f"Ours at {BUDGET_NAMES[budget]}, beside the paper's values: mean ± standard deviation (n seeds)."]
+        header += [f"{item.columns['time']}: measured, {budget} budget", "paper", f"÷ {_BASELINE}: measured", "paper"]
+    caption = [f"Measured at {BUDGET_NAMES[budget]}, and the paper's values: mean ± standard deviation (n seeds)."]
     if any(_is_test(item.columns[name]) for name in columns):
         caption.append("Tested once, with the weights of the best validation.")
     if times:
         clocks = {time.clocks for time in times.values()}
-        place = f" on {' and '.join(clocks.pop())}" if len(clocks) == 1 else ""
+        place = f" (measured on {' and '.join(clocks.pop())})" if len(clocks) == 1 else ""
         caption.append(f"Times{place} depend on the machine and have no verdict.")
     if lacking := [task for task in item.tasks if task in item.columns and task not in columns]:
         caption.append(f"Not run: {', '.join(lacking)}.")
@@ -118,7 +118,7 @@ def _is_test(unit: str) -> bool:
 
 
 def _result(part: Group, column: str, unit: str) -> Mean | None:
-    """Over seeds: the result on test data where the column is of that, else the best evaluation. None if one lacks."""
+    """Over seeds: the test result if the column is one, else the best evaluation. None if a run has no value."""
     values = [run.tested_in(column) if _is_test(unit) else run.value("best") for run in part.runs]
     scale = 100 if unit.startswith("%") else 1
     known = [scale * value for value in values if value is not None]
@@ -148,7 +148,7 @@ def _paper(value: PaperValue | None, unit: str = "") -> str:
 
 @dataclass(frozen=True)
 class _Time:
-    """The time an epoch of a model, in the paper's unit, and what it was measured on."""
+    """The time per epoch of a model, in the paper's unit, and what it was measured on."""
 
     mean: Mean
     clocks: tuple[str, ...]
@@ -168,7 +168,7 @@ def _times(unit: str, groups: Mapping[str, Group]) -> dict[str, _Time]:
 
 
 def _time_cells(model: str, values: Mapping[str, Mapping[str, PaperValue]], times: Mapping[str, _Time]) -> list[str]:
-    """Ours and the paper's, then both as multiples of the baseline's, ours only where measured on the same."""
+    """The measured time and the paper's, then both divided by the baseline's; the measured ones only on one clock."""
     ours, paper = times.get(model), values[model].get("time")
     shown = "—" if ours is None else text.mean(ours.mean)
     if ours is not None and len({time.clocks for time in times.values()}) > 1:

@@ -1,4 +1,4 @@
-"""What a report consists of, before it becomes Markdown or a page: sections with text, tables and charts."""
+"""The contents of a report before it becomes Markdown or a page: sections with text, tables and charts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Track:
 
     @property
     def end(self) -> int | None:
-        """The place of its last value; None if it has none."""
+        """The index of its last value; None if it has none."""
         return max((i for i, value in enumerate(self.value) if value is not None), default=None)
 
 
@@ -57,11 +57,11 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """Curves of several models. ``clocks`` are what times were measured on; empty if time is not an axis.
+    """Curves of several models. ``clocks`` name what the times were measured on; empty if time is not an axis.
 
-    ``against`` is the x axis on which the page opens, "updates" or "seconds"; ``steps`` names the one that is not time,
-    which may be counted in epochs. ``stem`` is the name of its files, made by the report and never by a record.
-    ``band_in_view``: the band is what the chart is about (a spread over units), so the axis makes room for it.
+    ``against`` is the initial x axis of the page, "updates" or "seconds"; ``steps`` is the label of the axis that is
+    not time, which may count epochs. ``stem`` is the name of its files, chosen by the report and never by a record.
+    ``band_in_view``: the band is the main content (a spread over units), so the axis limits include it.
     """
 
     stem: str
@@ -79,7 +79,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure that was made before, as PNG."""
+    """An existing figure, as PNG."""
 
     stem: str
     title: str
@@ -88,7 +88,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the report: what is compared with the paper, then the charts, then the tables behind them.
+    """A part of the report: the comparison with the paper, then the charts, then their tables.
 
     ``verdict`` is empty where nothing of the paper is compared.
     """
@@ -102,13 +102,13 @@ class Section:
     charts: list[Chart] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
-    #: Further labels that it speaks of.
+    #: Further labels that it covers.
     also: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Document:
-    """The whole report. ``notices`` are what a reader must know before anything else."""
+    """The whole report. ``notices`` are shown before everything else."""
 
     title: str
     text: list[str]

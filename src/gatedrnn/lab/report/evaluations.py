@@ -11,7 +11,7 @@ from gatedrnn.lab.report.text import clean
 
 
 def evaluations(lines: Sequence[object], metric: str, said: list[str]) -> list[dict[str, Any]]:
-    """Each update once and in order, without the fields that are wrong; ``said`` gets what there is to warn of."""
+    """Each update once and in order, without invalid fields; warnings are appended to ``said``."""
     wanted = fields.evaluation(metric)
     found: dict[int, dict[str, Any]] = {}
     damages: dict[str, list[str]] = {}
@@ -23,7 +23,7 @@ def evaluations(lines: Sequence[object], metric: str, said: list[str]) -> list[d
             strangers.append(number)
             continue
         for field, what in wrong:
-            damages.setdefault(field, []).append(f"line {number}: {field} {what}; left out")
+            damages.setdefault(field, []).append(f"line {number}: {field} {what}; ignored")
         update = int(evaluation["update"])
         order.append(update)
         if update in found:
@@ -33,11 +33,11 @@ def evaluations(lines: Sequence[object], metric: str, said: list[str]) -> list[d
     said += [f"{METRICS_FILE}, {several[0]}{_and_more(len(several) - 1)}" for several in damages.values()]
     if strangers:
         more = _and_more(len(strangers) - 1)
-        said.append(f"{METRICS_FILE}, line {strangers[0]}: no evaluation with update and seconds; left out{more}")
+        said.append(f"{METRICS_FILE}, line {strangers[0]}: not an evaluation with update and seconds; skipped{more}")
     if again:
         said.append(
-            f"{METRICS_FILE}: update {again[0]} stands there twice{_and_more(len(again) - 1)}: two processes may have "
-            "written here; the first line of each update counts"
+            f"{METRICS_FILE}: update {again[0]} occurs more than once{_and_more(len(again) - 1)}: two processes may "
+            "have written this file; the first line of each update is used"
         )
     elif order != sorted(order):
         said.append(f"{METRICS_FILE}: the updates are not in order; sorted")

@@ -1,7 +1,7 @@
-"""What the report reads of a run's files, and how each field must look.
+"""The fields that the report reads from a run's files, and their types.
 
-A record is data of others: a field may be missing, of another type or beyond every bound. It is checked here, once, so
-that what comes after may rely on it. Fields that are not listed are not read, and nobody minds what they hold.
+Records are untrusted data: a field may be missing, have another type or be out of range. They are validated here, once,
+so that later code can rely on them. Fields that are not listed are not read and may have any value.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Union
 
 from gatedrnn.lab.analysis import finite
 
-#: How an axis may be divided.
+#: The scales of an axis.
 SCALES = ("linear", "log")
 _MOST_PARTS = 1000  # of a list
 _LONGEST = 60  # characters of a wrong value that a warning shows
@@ -21,7 +21,7 @@ _LONGEST = 60  # characters of a wrong value that a warning shows
 
 @dataclass(frozen=True)
 class Kind:
-    """What a field may hold: a test, and the words for it."""
+    """A type of field: a test of its value, and its name in warnings."""
 
     words: str
     holds: Callable[[Any], bool]
@@ -43,20 +43,20 @@ def _positive(value: Any) -> bool:
 
 
 def _number_or_null(value: Any) -> bool:
-    return value is None or isinstance(value, float) or finite(value) is not None  # NaN and inf are null, misspelt
+    return value is None or isinstance(value, float) or finite(value) is not None  # NaN and inf count as null
 
 
-TEXT = Kind("text", lambda value: isinstance(value, str) and bool(value.strip()))
-TEXT_OR_NULL = Kind("text or null", lambda value: value is None or TEXT.holds(value))
+TEXT = Kind("a string", lambda value: isinstance(value, str) and bool(value.strip()))
+TEXT_OR_NULL = Kind("a string or null", lambda value: value is None or TEXT.holds(value))
 TRUTH = Kind("true or false", lambda value: isinstance(value, bool))
 TRUTH_OR_NULL = Kind("true, false or null", lambda value: value is None or isinstance(value, bool))
-SEED = Kind("a whole number", lambda value: isinstance(value, int) and _whole(value))
-WHOLE = Kind("a whole number", _whole)
-WHOLE_OR_NULL = Kind("a whole number or null", lambda value: value is None or _whole(value))
+SEED = Kind("a non-negative integer", lambda value: isinstance(value, int) and _whole(value))
+WHOLE = Kind("a non-negative integer", _whole)
+WHOLE_OR_NULL = Kind("a non-negative integer or null", lambda value: value is None or _whole(value))
 NUMBER_OR_NULL = Kind("a number or null", _number_or_null)
-AMOUNT = Kind("a number that is not negative", _amount)
-AMOUNT_OR_NULL = Kind("a number that is not negative, or null", lambda value: value is None or _amount(value))
-TEXTS = Kind("a list of texts", lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value))
+AMOUNT = Kind("a non-negative number", _amount)
+AMOUNT_OR_NULL = Kind("a non-negative number or null", lambda value: value is None or _amount(value))
+TEXTS = Kind("a list of strings", lambda value: isinstance(value, list) and all(isinstance(v, str) for v in value))
 NUMBERS = Kind(
     "a list of numbers or null",
     lambda value: isinstance(value, list) and len(value) <= _MOST_PARTS and all(map(_number_or_null, value)),
@@ -64,7 +64,7 @@ NUMBERS = Kind(
 
 
 def _blocks(value: Any) -> bool:
-    """Sums over blocks: for each part of the test data those of the losses, and of the samples they are of."""
+    """Sums over blocks: for each part of the test data, the sums of the losses and the numbers of samples."""
     sums = value.get("sums") if isinstance(value, Mapping) else None
     if not isinstance(sums, Mapping) or "loss" not in sums:
         return False
@@ -87,19 +87,19 @@ POSITIVES = Kind(
 LIST = Kind("a list", lambda value: isinstance(value, list))
 SCALE = Kind(f"{' or '.join(SCALES)}", lambda value: isinstance(value, str) and value in SCALES)
 
-#: Kinds by the names of the fields; "*" stands for every name.
+#: Kinds by field name; "*" matches every name.
 Fields = Mapping[str, Union[Kind, "Fields"]]
 
-#: Without all of these a run cannot be told from another.
+#: The fields that identify a run.
 OPTIONS: Fields = {
     "key": TEXT,
     "task": {"name": TEXT},
     "model": {"cell": TEXT, "tied": TRUTH_OR_NULL, "forget_gate": TEXT_OR_NULL, "forget_init": TEXT_OR_NULL},
     "training": {"seed": SEED, "threads": WHOLE_OR_NULL, "device": TEXT_OR_NULL, "target": NUMBER_OR_NULL},
 }
-#: What a sweep notes beside the options: which run of which grid this is.
+#: What a sweep adds to the options: which run of which grid this is.
 DECLARED: Fields = {"grid": TEXT, "budget": TEXT, "model": TEXT, "seed": SEED, "task": TEXT, "setting": TEXT}
-#: What is measured; in the record, and before there is one in the options.
+#: What is measured; from the record, or from the options of a run without one.
 MEASURE: Fields = {"metric": TEXT, "lower_is_better": TRUTH, "metric_unit": TEXT_OR_NULL, "metric_scale": SCALE}
 NEEDED = ("key", "task.name", "model.cell", "training.seed")
 ENVIRONMENT: Fields = {"engine": TEXT_OR_NULL, "processor": TEXT_OR_NULL}
@@ -115,7 +115,7 @@ UPDATE_TIME: Fields = {
     "threads": WHOLE,
     "rounds": POSITIVES,
 }
-#: Of a setting whose updates were not measured because they are those of another one.
+#: For a setting that was not timed because its updates are the same as those of another one.
 SAME_UPDATE: Fields = {"measured_as": TEXT}
 _SPREAD: Fields = {"mean": NUMBER_OR_NULL, "std": NUMBER_OR_NULL, "quantiles": {"*": NUMBER_OR_NULL}}
 RECORD: Fields = {
@@ -135,7 +135,7 @@ RECORD: Fields = {
 
 
 def evaluation(metric: str) -> Fields:
-    """The fields of a line of metrics.jsonl; update and seconds are those without which it is none."""
+    """The fields of a line of metrics.jsonl; update and seconds are required."""
     return {
         metric: NUMBER_OR_NULL,
         "loss": NUMBER_OR_NULL,
@@ -148,7 +148,7 @@ def evaluation(metric: str) -> Fields:
 
 
 def kept(value: Mapping[str, Any], fields: Fields, wrong: list[tuple[str, str]], place: str = "") -> dict[str, Any]:
-    """The value without the fields that do not hold what they must; ``wrong`` gets (field, what is wrong) of each."""
+    """The value without its invalid fields; (field, what is wrong) is appended to ``wrong`` for each."""
     found = dict(value)
     for name in value if "*" in fields else [name for name in fields if name in value]:
         kind, item = fields[name if name in fields else "*"], value[name]
@@ -166,7 +166,7 @@ def kept(value: Mapping[str, Any], fields: Fields, wrong: list[tuple[str, str]],
 
 
 def missing(value: Mapping[str, Any], names: Iterable[str]) -> list[str]:
-    """Those of the dotted names that the value does not have."""
+    """The dotted names that are missing from the value."""
 
     def has(dotted: str) -> bool:
         item: Any = value

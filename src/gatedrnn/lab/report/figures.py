@@ -22,7 +22,7 @@ from gatedrnn.theory.canvas import DPI, new_figure, render
 
 _SMALL = 90  # dots an inch of a figure in a document
 _MOST_DECADES, _TICKS = 50, 6  # of a logarithmic axis
-_DASHES: dict[str, Any] = {  # SVG's dashes as matplotlib writes them
+_DASHES: dict[str, Any] = {  # SVG's dashes in matplotlib's notation
     "": "-",
     "7 3": (0, (4.0, 1.7)),
     "2 3": (0, (1.2, 1.7)),
@@ -36,7 +36,7 @@ def images(chart: Chart) -> dict[str, bytes]:
 
 
 def small_image(chart: Chart) -> bytes:
-    """The chart as a PNG for a document, small enough to keep: only against what it is about."""
+    """The chart as a small PNG for a document, with only its main x axis."""
     against_time = chart.against == "seconds" and chart.clocks
     return _rendered(chart, [*range(len(chart.clocks))] if against_time else [None], ("png",), _SMALL)["png"]
 
@@ -60,14 +60,14 @@ def _rendered(
         figure.legend(handles=handles, loc="outside lower center", ncols=min(len(handles), 2 * panels) or 1)
         return figure
 
-    with warnings.catch_warnings(), np.errstate(over="ignore"):  # a margin around a time scale may leave the numbers
-        # A name may hold letters that the font lacks: they are shown as boxes, which is no reason to warn.
+    with warnings.catch_warnings(), np.errstate(over="ignore"):  # the margin around a time scale may overflow
+        # A name may have characters that the font lacks: they are drawn as boxes, without a warning.
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         return render(draw, kinds, resolution)
 
 
 def _broken(title: str, width: int) -> str:
-    """The title in lines that are not wider than the panels: what stands in brackets at its end has its own."""
+    """The title in lines that are not wider than the panels; a final part in parentheses gets its own line."""
     if len(title) <= width:
         return title
     head, bracket, rest = title.rpartition(" (")
@@ -110,7 +110,7 @@ def _nan(value: float | None) -> float:
 
 
 def _widen(panel: Axes, chart: Chart) -> None:
-    """Ticks of our own where the values go over many powers of ten: matplotlib's would leave the numbers."""
+    """Set ticks where the values span many powers of ten: matplotlib's would overflow."""
     values = [v for s in chart.series for run in s.runs for v in run.value if v is not None and v > 0]
     ends = [math.log10(max(end(values), sys.float_info.min)) for end in (min, max)]
     low, high = math.floor(ends[0]), min(math.ceil(ends[1]), sys.float_info.max_10_exp)
@@ -121,7 +121,7 @@ def _widen(panel: Axes, chart: Chart) -> None:
 
 
 def _is_log(chart: Chart) -> bool:
-    """A logarithmic axis needs something to show."""
+    """Whether the axis is logarithmic; it needs at least one positive value."""
     return chart.log_y and any(v is not None and v > 0 for s in chart.series for run in s.runs for v in run.value)
 
 
@@ -130,7 +130,7 @@ def _dress(panel: Axes, chart: Chart, clock: int | None) -> None:
         panel.set_yscale("log", nonpositive="mask")
         _widen(panel, chart)
         low, high = panel.get_ylim()
-        if high / low < 10:  # 3 and 4 in place of 3 × 10⁰
+        if high / low < 10:  # 3 and 4 instead of 3 × 10⁰
             panel.yaxis.set_major_formatter("{x:g}")
             panel.yaxis.set_minor_formatter("{x:g}")
     if chart.threshold is not None:

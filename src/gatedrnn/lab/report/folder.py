@@ -1,7 +1,7 @@
-"""The folder of a report: refused if it holds something else, its files whole or not there.
+"""The folder of a report: refused if it contains other files; its files are written atomically.
 
-``report.json`` lists what a report wrote. It is written first, so that a report that was interrupted is known as
-one and can be made again over its remains.
+``report.json`` lists the files of a report. It is written first, so that the folder of an interrupted report is
+recognised and can be written again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MANIFEST = "report.json"
 PAGE = "index.html"
 MARKDOWN = "report.md"
 _KIND = "gatedrnn report"
-# What a report may write and, listed by an earlier one, remove. No name leads out of the folder.
+# Names that a report may write and, if an earlier report listed them, remove. None leads out of the folder.
 _NAME = re.compile(r"(?:figures/)?\w+\.(?:html|json|md|png|svg)", re.ASCII)
 
 
@@ -28,7 +28,7 @@ def figure_file(stem: str, kind: str) -> str:
 
 
 def check(out: Path) -> None:
-    """Raise OSError if a report cannot be written into this folder, FileExistsError if it holds something else."""
+    """Raise OSError if a report cannot be written into this folder, FileExistsError if it contains other files."""
     check_folder(out)
     if not out.is_dir():
         return
@@ -37,13 +37,13 @@ def check(out: Path) -> None:
         if path.is_dir() and not path.is_symlink():
             continue
         name = path.relative_to(out).as_posix()
-        # A report makes no links: one that stands under a name of ours could lead anywhere.
+        # A report writes no symbolic links: one with the name of a report's file could point anywhere.
         if path.is_symlink() or (name not in ours and not _is_remainder(path, ours, out)):
-            raise FileExistsError(f"{out} holds {name}, which no report made; choose another folder")
+            raise FileExistsError(f"{out} contains {name}, which is not part of a report; choose another folder")
 
 
 def write_report(out: Path, contents: Mapping[str, bytes]) -> None:
-    """Write the files by their names below ``out``, and remove those of the report before that are no longer there."""
+    """Write the files by their names below ``out``, and remove those of an earlier report that are no longer needed."""
     for name in contents:
         if not _NAME.fullmatch(name):
             raise ValueError(f"{name!r} is not a file of a report")
@@ -63,7 +63,7 @@ def _list(out: Path, names: Iterable[str]) -> None:
 
 
 def _listed(out: Path) -> set[str]:
-    """The names in the manifest, its own included, as far as a report can have made them."""
+    """The names in the manifest, including its own, that a report can have written."""
     try:
         manifest = json.loads((out / MANIFEST).read_text(encoding="utf-8"))
         if manifest["kind"] != _KIND:

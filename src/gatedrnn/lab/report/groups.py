@@ -16,14 +16,14 @@ from gatedrnn.lab.report.runs import LabRun
 
 # Options of the training that do not change the result of an update.
 _NO_DIFFERENCE = ("seed", "threads", "checkpoint_seconds", "tensorboard", "budget_seconds")
-# What tells the paper's models apart, and their names by it.
+# The options that distinguish the paper's models, and the names by these options.
 _TRAITS = ("cell", "tied", "forget_gate", "forget_init")
 _NAMES = {tuple(getattr(one.model, t) for t in _TRAITS): one.name for one in variants(MODEL_NAMES, hidden_size=1)}
 
 
 @dataclass(frozen=True)
 class Group:
-    """The seeds of one model, in order. ``name`` is what it is called beside the others, ``model`` gives its colour."""
+    """The seeds of one model, in order. ``name`` distinguishes it from the others, ``model`` determines its colour."""
 
     name: str
     model: str
@@ -89,7 +89,7 @@ def in_order(groups: Iterable[Group]) -> list[Group]:
 
 
 def by_options(runs: Sequence[LabRun]) -> dict[str, list[Group]]:
-    """Runs by their task (a line of text), and for each task the groups, named so that they can be told apart."""
+    """Runs by their task (a line of text), and for each task the groups, with names that distinguish them."""
     tasks: dict[str, list[LabRun]] = {}
     for run in runs:
         tasks.setdefault(describe(run.task), []).append(run)
@@ -97,7 +97,7 @@ def by_options(runs: Sequence[LabRun]) -> dict[str, list[Group]]:
 
 
 def describe(options: Mapping[str, Any]) -> str:
-    """Options as "name, option=value, …", what is not set left out."""
+    """Options as "name, option=value, …", without those that are not set."""
     rest = (f"{key}={_value(value)}" for key, value in options.items() if key != "name" and value is not None)
     return ", ".join([str(options.get("name", "")), *rest]).removeprefix(", ")
 

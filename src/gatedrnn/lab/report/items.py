@@ -1,4 +1,4 @@
-"""What the report needs to know of an item of the paper, taken from its declaration, and which runs belong to it."""
+"""The items of the paper as the report needs them, from their declarations, and the runs that belong to each."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gatedrnn.lab.report.runs import LabRun, Slot
 
 @dataclass(frozen=True)
 class Item:
-    """A table or figure of the paper, or one of our own.
+    """A table or figure of the paper, or an additional one.
 
-    ``declared`` gives, for each budget, the place of a run by its key, and ``notes`` say what each budget is.
-    ``values`` are the paper's, by model and column; ``columns`` gives the units. A column that is a task holds the
-    metric there. The paper's means are over ``seeds`` seeds.
+    ``declared`` gives, for each budget, the place of a run by its key; ``notes`` describe each budget.
+    ``values`` are the paper's, by model and column; ``columns`` gives the units. A column that is a task contains
+    its metric. The paper's means are over ``seeds`` seeds.
     """
 
     label: str
@@ -40,13 +40,13 @@ class Item:
     milestones: tuple[float, ...] = ()
 
     def budget_of(self, run: LabRun) -> str | None:
-        """The budget at which the run belongs to this item: by what its sweep declared, else by its key."""
+        """The budget at which the run belongs to this item: from the sweep's declaration, else from its key."""
         for budget, slots in self.declared.items():
             if run.slot is None:
                 if run.key in slots and slots[run.key].task == run.task["name"]:
                     return budget
             elif any(run.slot._replace(seed=0) == slot._replace(seed=0) for slot in slots.values()):
-                return budget  # a seed more than were declared is welcome
+                return budget  # seeds beyond those declared count too
         return None
 
     def place_of(self, run: LabRun) -> Slot | None:
@@ -63,7 +63,7 @@ class Item:
         return found
 
     def groups(self, runs: Sequence[LabRun]) -> dict[str, list[Group]]:
-        """The runs of each budget by model, over all tasks of the item; of a search the best on validation data."""
+        """The runs of each budget by model, over all tasks of the item; for a search, the best on validation data."""
         found: dict[str, dict[str, list[LabRun]]] = {budget: {} for budget in self.declared}
         for budget, members in self.members(runs).items():
             for slot, run in best_of_search(members):
@@ -80,14 +80,14 @@ class Item:
         return run.complete and (run.key in declared or further)
 
     def is_complete(self, budget: str, runs: Iterable[LabRun]) -> bool:
-        """Whether every run that is declared at this budget is there and ended, none of them cut short."""
+        """Whether every run declared at this budget exists and is complete."""
         declared = self.declared[budget]
         ended = {declared[run.key] for run in runs if run.complete and run.key in declared}
         return set(self.declared[budget].values()) <= ended
 
 
 def best_of_search(members: Iterable[tuple[Slot, LabRun]]) -> list[tuple[Slot, LabRun]]:
-    """Of the settings of a search the one whose best evaluation is best; what was not searched as it is."""
+    """The setting of each search with the best evaluation; runs without a search are returned unchanged."""
     chosen: dict[Slot, tuple[Slot, LabRun]] = {}
     for slot, run in members:
         place = slot._replace(setting="")
@@ -97,7 +97,7 @@ def best_of_search(members: Iterable[tuple[Slot, LabRun]]) -> list[tuple[Slot, L
 
 
 def _is_better(run: LabRun, other: LabRun) -> bool:
-    """Whether its best evaluation is; one without any never is."""
+    """Whether its best evaluation is better; a run without evaluations never is."""
     ours, others = run.value("best"), other.value("best")
     if ours is None or others is None:
         return others is None and ours is not None
@@ -110,12 +110,12 @@ def paper_items() -> list[Item]:
 
 
 def own_items() -> list[Item]:
-    """What is not in the paper."""
+    """Experiments that are not in the paper."""
     return [item_of(experiment) for experiment in OWN.values()]
 
 
 def measures_of(items: Iterable[Item]) -> dict[str, Measure]:
-    """What the items measure, by task: for runs whose files do not say it."""
+    """What the items measure, by task: for runs whose files do not name it."""
     return {
         task: Measure(item.metric, item.lower_is_better, log=item.lower_is_better)
         for item in items

@@ -19,15 +19,15 @@ def table(
     rows = [(one.label, one.verdict, _runs(items[one.label], runs), one.title) for one in sections]
     rows += [(line.claim.label, line.verdict, "—", line.claim.sentence) for line in claims]
     caption = (
-        "Every table and figure of the paper, and its smaller claims. Runs: those that were trained to their end, of "
-        "those declared; begun: shorter, or with other options."
+        "Every table and figure of the paper, and its smaller claims. Runs: complete runs out of those declared; "
+        "incomplete: shorter than declared, or with other options."
     )
-    return Table(caption, ("label", "verdict", "runs", "what"), rows)
+    return Table(caption, ("label", "verdict", "runs", "description"), rows)
 
 
 def counts(sections: Sequence[Section], claims: Sequence[Line]) -> str:
     """How many agree, differ, are partial, are not run."""
-    said = [f"Ledger: {len(sections)} tables and figures of the paper: {_counted(one.verdict for one in sections)}"]
+    said = [f"Summary: {len(sections)} tables and figures of the paper: {_counted(one.verdict for one in sections)}"]
     if claims:
         said.append(f"{len(claims)} smaller claims: {_counted(line.verdict for line in claims)}")
     return "; ".join(said) + "."
@@ -41,12 +41,12 @@ def _counted(found: Iterable[str]) -> str:
 
 def _runs(item: Item, runs: Sequence[LabRun]) -> str:
     if item.theory:
-        return "needs none"
+        return "none needed"
     members = item.members(runs)
     said = []
     for budget in verdicts.COUNTED:
         ended = [run for _, run in members.get(budget, []) if item.has_ended(budget, run)]
         if found := members.get(budget):
-            begun = f", {len(found) - len(ended)} begun" if len(found) > len(ended) else ""
-            said.append(f"{budget} {len(ended)} of {len(item.declared[budget])}{begun}")
+            rest = f", {len(found) - len(ended)} incomplete" if len(found) > len(ended) else ""
+            said.append(f"{budget} {len(ended)} of {len(item.declared[budget])}{rest}")
     return "; ".join(said) or "—"

@@ -1,4 +1,4 @@
-"""What is left of a metric when sequences become longer: a chart and a table over the lengths of a task."""
+"""The metric against the length of the sequences: a chart and a table over the lengths of a task."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ def chart(stem: str, title: str, groups: Sequence[Group], looks: Looks, threshol
             tracks.append(Track(seed, 0, lengths, [0.0] * len(lengths), values))
         curve = over_updates(lines, measure.name, "length")
         series.append(Series(found.name, chosen[found.name], curve, {}, tracks))
-    note = "Line: mean over seeds at the last evaluation. Band: ± one standard deviation. Thin: each seed."
+    note = "Line: mean over seeds at the last evaluation. Band: ± one standard deviation. Thin lines: single seeds."
     return Chart(stem, title, note, measure.label, measure.log, series, threshold=threshold, steps="length T in steps")
 
 
 def table(groups: Sequence[Group], threshold: float | None) -> Table:
-    """The metric at the end of training, a column for each length, and from which length on it misses the threshold."""
+    """The metric at the end of training, a column for each length, and the first length that misses the threshold."""
     measure, lengths = groups[0].measure, by_length(groups)
     header = ["model", *(f"T={length}" for length in lengths)]
     if threshold is not None:
-        header.append(f"{'above' if measure.lower_is_better else 'below'} {text.number(threshold)}")
+        header.append(f"first length {'above' if measure.lower_is_better else 'below'} {text.number(threshold)}")
     rows = []
     for found in groups:
         parts = {length: next((p for p in parts if p.name == found.name), None) for length, parts in lengths.items()}
@@ -61,7 +61,7 @@ def table(groups: Sequence[Group], threshold: float | None) -> Table:
                 for length, mean in means.items()
                 if mean is not None and (mean.mean > threshold if measure.lower_is_better else mean.mean < threshold)
             ]
-            row.append(f"at T={missing[0]}" if missing else "at no length")
+            row.append(f"T={missing[0]}" if missing else "none")
         rows.append(tuple(row))
     return Table(f"The last {measure.name}, mean ± standard deviation over seeds.", tuple(header), rows, models=0)
 

@@ -1,4 +1,4 @@
-"""One colour for a model, the same in every figure and on the page; a second shade of it on dark ground."""
+"""One colour for each model, the same in every figure and on the page, with a lighter shade for dark backgrounds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DASHES = ("", "7 3", "2 3", "9 3 2 3")
 
 
 class ModelLook(NamedTuple):
-    """Colour on light and on dark ground, and the dashes of the line (SVG's stroke-dasharray)."""
+    """Colours for light and dark backgrounds, and the dashes of the line (SVG's stroke-dasharray)."""
 
     light: str
     dark: str
@@ -25,9 +25,9 @@ class ModelLook(NamedTuple):
 class Looks:
     """The looks of all models of one report.
 
-    The paper's models keep their colours in every report, a GRU those of its LSTM, dashed. Others get what is left of
-    the palette, then colours a second time with dashes. Groups of one model in one chart (two learning rates, say)
-    share its colour and differ in their dashes.
+    The paper's models keep their colours in every report; a GRU has the colour of its LSTM, dashed. Others get the
+    remaining colours of the palette, then colours again with dashes. Groups of one model in one chart (for example two
+    learning rates) share its colour and differ in their dashes.
     """
 
     def __init__(self, models: Iterable[str]) -> None:
@@ -51,7 +51,7 @@ class Looks:
 
 
 def lightened(colour: str) -> str:
-    """The colour mixed with as much white as it needs to be seen on dark ground."""
+    """The colour mixed with as much white as the contrast with a dark background needs."""
     channels = [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
     for white in range(0, 101, 2):
         mixed = "#" + "".join(f"{round(c + (255 - c) * white / 100):02X}" for c in channels)

@@ -1,4 +1,4 @@
-"""One call that makes a report of a folder of runs."""
+"""The function that makes a report of a folder of runs."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def make_report(
     """Report the runs at and below a folder into the folder ``out``; return the warnings.
 
     Written: ``index.html``, ``report.md``, ``figures/*.png`` and ``.svg``, and ``report.json``, which lists them.
-    Nothing is written before all is computed; the same records give the same bytes. ``items`` defaults to the paper's
-    and our own. ``theory`` is a folder that ``gatedrnn theory`` made; by default one at, below or beside that of the
-    runs.
+    Everything is computed before the first file is written; the same records give the same bytes. ``items`` defaults to
+    the paper's and the additional ones. ``theory`` is an output folder of ``gatedrnn theory``; the default is one in,
+    below or next to the folder of the runs.
 
-    Raises ValueError if there is nothing to report, OSError if ``out`` cannot be written to or holds something else.
+    Raises ValueError if there is nothing to report, OSError if ``out`` cannot be written to or contains other files.
     """
     folder.check(out)
     report = read_report(runs, items, theory)
@@ -47,7 +47,7 @@ def make_report(
         for kind, content in images(chart).items():
             contents[folder.figure_file(chart.stem, kind)] = content
     step(len(charts), total, f"writing to {out}")
-    # Last, so that what refers to the figures appears after them.
+    # Last: these files refer to the figures.
     contents[folder.MARKDOWN] = markdown(report).encode()
     contents[folder.PAGE] = page(report).encode()
     folder.write_report(out, contents)
@@ -64,6 +64,6 @@ def read_report(runs: Path, items: Sequence[Item] | None = None, theory: Path | 
     if not found and warnings:
         raise ValueError(f"no readable run in {runs}: {warnings[0]}")
     if not found:
-        raise ValueError(f"no runs to report in {runs}: no folder there holds an {OPTIONS_FILE}")
+        raise ValueError(f"no runs to report in {runs}: no folder there contains an {OPTIONS_FILE}")
     times = update_times.find(runs, items, warnings)
     return document(found, warnings, items, find(runs, theory, warnings), times)

@@ -1,4 +1,4 @@
-"""A report as Markdown, with links to the figures beside it."""
+"""A report as Markdown, with links to its figures."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from gatedrnn.lab.report.document import Chart, Document, Picture, Section, Tabl
 from gatedrnn.lab.report.folder import figure_file
 from gatedrnn.lab.report.text import for_markdown
 
-#: Where the files of a chart or picture are, below the folder of the Markdown: what is shown, then other forms of it.
+#: The files of a chart or picture, relative to the Markdown file: the image that is shown, then other formats.
 Places = Callable[[Chart | Picture], Sequence[str]]
 
 
 def beside(shown: Chart | Picture) -> list[str]:
-    """As a report has them: in the folder of figures."""
+    """In the folder of figures, as in a report."""
     kinds = ("png", "svg") if isinstance(shown, Chart) else ("png",)
     return [figure_file(shown.stem, kind) for kind in kinds]
 
@@ -71,7 +71,7 @@ def _table(table: Table) -> Iterator[str]:
 def _note(chart: Chart, places: Places) -> str:
     others = places(chart)[1:]
     links = ", ".join(f"[{place.rpartition('.')[2].upper()}]({place})" for place in others)
-    return for_markdown(chart.note) + (f" As {links}." if links else "")
+    return for_markdown(chart.note) + (f" Also as {links}." if links else "")
 
 
 def _image(shown: Chart | Picture, places: Places) -> str:

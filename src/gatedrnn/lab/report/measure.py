@@ -1,4 +1,4 @@
-"""What a run measures: the name, the direction, the unit and the scale, as its files say."""
+"""What a run measures: name, direction, unit and scale, from its files."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ class Measure:
 
     @property
     def label(self) -> str:
-        """As it stands at an axis."""
+        """The label of its axis."""
         name = self.name.replace("_", " ")
         return f"{name} ({self.unit})" if self.unit else name
 
 
-#: What every run has, and what is taken where nobody says what else is measured.
+#: What every run has; used if no other measure is named.
 LOSS = Measure("loss", lower_is_better=True)
 
 
 def measure_in(written: Mapping[str, Any]) -> Measure | None:
     """The measure that a record or the options name; None where they name none.
 
-    Without a scale, what becomes small is drawn on a logarithmic axis, and what grows on a linear one.
+    Without a scale, a metric that is to be minimised gets a logarithmic axis, others a linear one.
     """
     if not {"metric", "lower_is_better"} <= written.keys():
         return None

@@ -73,7 +73,7 @@
     }
     return path;
   };
-  // A mean and its band: ± one deviation, on a logarithmic axis that of the logarithm, so that it never reaches zero.
+  // A mean and its band: ± one deviation, on a logarithmic axis of the logarithm, so that it never reaches zero.
   const middleOf = (curve, log) => (log ? curve.log_mean : curve.mean);
   const endsOf = (curve, i, log) => {
     if (!log) return [curve.mean[i] - curve.std[i], curve.mean[i] + curve.std[i]];
@@ -154,7 +154,7 @@
       this.button(group("lines"), "each seed", "seeds", () => state.seeds, () => (state.seeds = !state.seeds));
       if (this.data.clocks.length > 1) {
         // Times of different engines or machines are never drawn together.
-        const box = group("time on");
+        const box = group("timed on");
         this.data.clocks.forEach((clock, i) => choice(box, "clock", i, clock, "clock-" + i));
         (this.refreshers ||= []).push(() => (box.hidden = state.x !== "seconds"));
         box.hidden = state.x !== "seconds";
@@ -173,7 +173,7 @@
       });
     }
 
-    // What is on show now: for each visible series its mean curve and its seeds for the chosen x.
+    // What is shown: for each visible series, its mean curve and its seeds for the chosen x.
     shown() {
       const { x, clock } = this.state;
       const picked = [];
@@ -218,14 +218,14 @@
       this.canvas?.remove();
       const canvas = svg("svg", {
         viewBox: `0 0 ${width} ${height}`, width, height, tabindex: 0, role: "img",
-        "aria-label": `${this.data.title}: ${this.data.y_label}. Arrow keys read values.`,
+        "aria-label": `${this.data.title}: ${this.data.y_label}. Use the arrow keys to read values.`,
       });
       this.plot.prepend(canvas);
       this.canvas = canvas;
       this.view = null;
       if (!range) {
         svg("text", { x: width / 2, y: height / 2, class: "empty", "text-anchor": "middle" }, canvas).textContent =
-          this.data.series.length === this.hidden.size ? "no model selected" : "nothing to draw on these axes";
+          this.data.series.length === this.hidden.size ? "no model selected" : "no values to show on these axes";
         this.readout.hidden = true;
         return;
       }
@@ -247,7 +247,7 @@
         const d = pathOf(curve.x, middleOf(curve, this.state.logY), x, y);
         paint(svg("path", { class: "line", "data-model": i, "stroke-dasharray": series.dash, d }, area), series);
       }
-      // Where a run diverged; not clipped, so that a cross at the edge is seen whole.
+      // Where a run diverged; not clipped, so that a cross at the edge is fully visible.
       for (const { series, runs, i } of picked)
         for (const run of runs) {
           if (run.diverged_at === null) continue;
@@ -337,7 +337,7 @@
         paint(html("i", "dot", row), series);
         html("span", "name", row, series.name);
         if (value === null) {
-          html("span", "value", row, "no value here");
+          html("span", "value", row, "no value");
           continue;
         }
         const spread = value.spread > value.none ? ` ${this.state.logY ? "×÷" : "±"} ${number(value.spread)}` : "";
@@ -351,7 +351,7 @@
     }
   }
 
-  // The mean and its spread: a deviation, or on a logarithmic axis a factor. `none` is what a single seed has.
+  // The mean and its spread: a deviation, or on a logarithmic axis a factor. `none` is the spread of a single seed.
   const valueAt = (curve, at, log) => {
     const x = curve.x, mean = middleOf(curve, log), spread = log ? curve.factor : curve.std, none = log ? 1 : 0;
     let low = 0, high = x.length - 1;

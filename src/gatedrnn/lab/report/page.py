@@ -1,7 +1,7 @@
-"""A report as one HTML page that needs nothing but itself: styles, script and data are inside, and no network.
+"""A report as one self-contained HTML page: styles, script and data are embedded, and it needs no network.
 
-The content policy in its head allows the one script that is named by its digest and nothing from anywhere, so that text
-from a record could not run even if it escaped from its place.
+The content security policy allows only the script with the given digest and no external resources, so that text from a
+record could not run even if it were not escaped.
 """
 
 from __future__ import annotations
@@ -80,12 +80,12 @@ def _figure(chart: Chart) -> Iterator[str]:
     yield f"<figcaption>{for_html(chart.title)} <small>{for_html(chart.note)}</small></figcaption>"
     yield '<div class="controls"></div><div class="plot"></div><div class="legend"></div>'
     picture = for_html(figure_file(chart.stem, "png"))
-    yield f"<noscript><p>The curves need JavaScript; as a picture: {picture}</p></noscript>"
+    yield f"<noscript><p>The interactive curves need JavaScript; as an image: {picture}</p></noscript>"
     yield "</figure>"
 
 
 def _picture(picture: Picture) -> Iterator[str]:
-    """Inside the page, as all else: it may be moved without the figures beside it."""
+    """Embedded, so that the page can be moved without its figures."""
     encoded = base64.b64encode(picture.png).decode()
     yield '<figure class="picture">'
     yield f'<img alt="{for_html(picture.title)}" src="data:image/png;base64,{encoded}">'
@@ -93,7 +93,7 @@ def _picture(picture: Picture) -> Iterator[str]:
 
 
 def _table(table: Table, looks: Mapping[str, ModelLook], anchors: Mapping[str, str]) -> Iterator[str]:
-    # Reachable by keyboard, because a box that scrolls must be.
+    # Focusable, so that the box can be scrolled with the keyboard.
     yield f'<p class="caption">{for_html(table.caption)}</p>'
     yield f'<div class="scroll" tabindex="0" role="region" aria-label="{for_html(table.caption)}"><table>'
     yield "<thead><tr>" + "".join(_heading(cell) for cell in table.header) + "</tr></thead>"
@@ -125,7 +125,7 @@ def _badge(verdict: str) -> str:
 def _data(document: Document) -> str:
     charts = {chart.stem: chart_json(chart) for chart in document.charts()}
     dumped = json.dumps({"charts": charts}, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # Inside a script element only "<" can end or change it; JSON may write it so.
+    # Only "<" can end a script element; JSON allows the escaped form.
     return dumped.replace("<", "\\u003c")
 
 

@@ -1,4 +1,4 @@
-"""The times of an update as tables: ratios between models beside the paper's."""
+"""The times of an update as tables: ratios between models, compared with the paper's."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from gatedrnn.lab.report.document import Section, Table
 from gatedrnn.lab.report.items import Item
 from gatedrnn.lab.report.update_times import UpdateTimes, paper_ratio
 
-#: The ratios that the paper speaks of.
+#: The ratios that the paper discusses.
 RATIOS = (("fast", "sigmoid"), ("refine", "fast"), ("iterated_fast", "fast"))
 
 
 def section(times: UpdateTimes, items: Sequence[Item]) -> Section:
-    """The ratios beside the paper's, and the times behind them."""
+    """The ratios and the paper's, and the times they are computed from."""
     measured = []
     for place, time in times.measured.items():
         middle = middle_of(time.rounds)
         spread = f"{text.number(middle.low)} … {text.number(middle.high)}"
         row = (place._replace(model="").named, place.model, text.number(middle.median), spread)
         measured.append((*row, str(len(time.rounds)), time.clock))
-    header = ("setting", "model", "median", "middle half", "rounds", "measured on")
+    header = ("setting", "model", "median", "interquartile range", "rounds", "measured on")
     return Section(
         "update-times",
         "Time of an update",
         text=[
-            "Updates of the declared runs, made apart from them on a quiet machine, without evaluations. The models of "
-            "a setting take turns, and a ratio is of times of the same round. The paper's ratios follow from the times "
-            "an epoch that it prints, on a GPU."
+            "Time of one update of the declared runs, measured separately on an idle machine, without evaluations. The "
+            "models of a setting are timed in turn, and a ratio compares times of the same round. The paper's ratios "
+            "are computed from the times per epoch that it reports, on a GPU."
         ],
         verdicts=[ratio_table(times, items)],
-        tables=[Table("Seconds of an update.", header, measured, models=1)],
+        tables=[Table("Seconds per update.", header, measured, models=1)],
     )
 
 
@@ -50,5 +50,5 @@ def ratio_table(times: UpdateTimes, items: Iterable[Item]) -> Table:
             if paper is not None:
                 beside = (f"{paper:.3f}", verdicts.of_claim(Checked("", near(ours, paper), "")))
             rows.append((setting.named, f"{model} ÷ {other}", text.middle(ours), *beside))
-    caption = "Time of an update by that of another model: the median over rounds, and the middle half of them."
-    return Table(caption, ("setting", "ratio", "ours", "the paper", "verdict"), rows)
+    caption = "Time of an update divided by that of another model: median over rounds (interquartile range)."
+    return Table(caption, ("setting", "ratio", "measured", "paper", "verdict"), rows)

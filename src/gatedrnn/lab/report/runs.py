@@ -1,4 +1,4 @@
-"""The runs below a folder, read and checked: what cannot be read becomes a warning and not an end."""
+"""The runs below a folder, read and validated: a file that cannot be read gives a warning, not an error."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Slot(NamedTuple):
 class UpdateTime:
     """The seconds of one update in each round of a measurement, and what they were measured on.
 
-    ``measured_as`` names the setting that was measured, where it is another one with the same update.
+    ``measured_as`` names the setting that was measured, if it is a different one with the same update.
     """
 
     rounds: tuple[float, ...]
@@ -46,9 +46,9 @@ class UpdateTime:
 
 @dataclass(frozen=True)
 class LabRun:
-    """One run as the report sees it. ``outcome`` is the record's, or "unfinished" where there is none.
+    """One run, as read by the report. ``outcome`` is the record's, or "unfinished" without a record.
 
-    ``slot`` is where the sweep that made it says it belongs; None for a run that no sweep made, or an older one.
+    ``slot`` is its place as declared by its sweep; None for a run that was not made by a sweep, or by an older version.
     """
 
     name: str
@@ -63,12 +63,12 @@ class LabRun:
     outcome: str
     clock: str
     slot: Slot | None = None
-    #: How long one of its updates takes, measured apart from it; None where its seconds are its own.
+    #: The time of one of its updates, measured separately; None if the run's own times are used.
     update_time: UpdateTime | None = None
 
     @property
     def last_update(self) -> int:
-        """To which update it was measured."""
+        """The update of its last evaluation."""
         return int(self.metrics[-1]["update"]) if self.metrics else 0
 
     @property
@@ -82,11 +82,11 @@ class LabRun:
 
     @property
     def complete(self) -> bool:
-        """Whether it ran as far as its options say, or to an end that more time would not change."""
+        """Whether it ran to the end of its options, reached its target or diverged."""
         return self.outcome in ("finished", "target_reached", "diverged")
 
     def value(self, which: str) -> float | None:
-        """The metric in the "final" or the "best" evaluation, so far where the run has not ended."""
+        """The metric in the "final" or the "best" evaluation; of an unfinished run, so far."""
         metric = self.measure.name
         recorded = self.record.get(which, {})
         if metric in recorded:
@@ -98,7 +98,7 @@ class LabRun:
 
     @property
     def tested(self) -> float | None:
-        """The metric on test data, with the weights of the best validation; None where it was not tested."""
+        """The metric on test data, with the weights of the best validation; None if it was not tested."""
         return finite(self.record.get("test", {}).get(self.measure.name))
 
     def tested_in(self, column: str) -> float | None:
@@ -108,14 +108,14 @@ class LabRun:
 
     @property
     def seconds_an_epoch(self) -> float | None:
-        """Of training; None where nobody counted epochs."""
+        """Training time per epoch; None for runs without epochs."""
         return finite(self.record.get("seconds_an_epoch"))
 
 
 def load(root: Path, measures: Mapping[str, Measure] | None = None) -> tuple[list[LabRun], list[str]]:
-    """The readable runs below a folder, in the order of their names, and what there is to warn of.
+    """The readable runs below a folder, in the order of their names, and the warnings.
 
-    What a run measures is said by its own files, else by another run of the same task, else by ``measures``, by task.
+    What a run measures is taken from its own files, else from another run of the same task, else from ``measures``.
     """
     opened: dict[Path, _Opened] = {}
     said: dict[Path, list[str]] = {}
@@ -124,7 +124,7 @@ def load(root: Path, measures: Mapping[str, Measure] | None = None) -> tuple[lis
         try:
             opened[folder] = _open(read_run(folder), said[folder])
         except (ValueError, OSError) as wrong:
-            said[folder] = [f"not read: {wrong}"]
+            said[folder] = [f"skipped: {wrong}"]
     known = dict(measures or {})
     known |= {found.task: found.measure for found in opened.values() if found.measure is not None}
     runs = [_run(_name(folder, root), found, known, said[folder]) for folder, found in opened.items()]
@@ -138,7 +138,7 @@ def load(root: Path, measures: Mapping[str, Measure] | None = None) -> tuple[lis
 
 @dataclass(frozen=True)
 class _Opened:
-    """A run whose files were read and checked, but for its metrics."""
+    """A run whose files were read and validated, except its metrics."""
 
     options: dict[str, Any]
     record: dict[str, Any]
@@ -160,7 +160,7 @@ def _name(folder: Path, root: Path) -> str:
 
 
 def _here(message: str, folder: Path) -> str:
-    """The message with the folder left out: the same records give the same report wherever they lie."""
+    """The message without the folder: the same records give the same report wherever they are stored."""
     return str(clean(message.replace(f"{folder}{os.sep}", "")))
 
 
@@ -169,9 +169,9 @@ def _open(found: RunRecord, said: list[str]) -> _Opened:
     options = _options(clean(found.options), said)
     record = _kept(RECORD_FILE, clean(found.record or {}), fields.RECORD, said)
     if record.get("key", options["key"]) != options["key"]:
-        raise ValueError(f"{RECORD_FILE} belongs to other options (its key differs)")
+        raise ValueError(f"{RECORD_FILE} does not belong to {OPTIONS_FILE}: the keys differ")
     environment = _kept(ENVIRONMENT_FILE, clean(found.environment or {}), fields.ENVIRONMENT, said)
-    said += record.get("notes", [])  # what the run itself found damaged when it was resumed
+    said += record.get("notes", [])  # warnings that the run recorded when it was resumed
     return _Opened(options, record, environment, _slot(options, said), found.metrics)
 
 
@@ -195,7 +195,7 @@ def _run(name: str, found: _Opened, known: Mapping[str, Measure], said: list[str
 
 
 def _options(written: dict[str, Any], said: list[str]) -> dict[str, Any]:
-    """The options; ValueError where a field is wrong or missing that says which run this is."""
+    """The options; ValueError if a field that identifies the run is invalid or missing."""
     wrong: list[tuple[str, str]] = []
     options = fields.kept(written, fields.OPTIONS, wrong)
     if wrong:
@@ -206,16 +206,16 @@ def _options(written: dict[str, Any], said: list[str]) -> dict[str, Any]:
 
 
 def _slot(options: Mapping[str, Any], said: list[str]) -> Slot | None:
-    """What a sweep declared, if it is all there and speaks of this run."""
+    """The place that the sweep declared, if it is complete and matches this run."""
     declared = options.get("declared")
     if declared is None:
         return None
     task, seed = options["task"]["name"], options["training"]["seed"]
     declared = {"task": task, "setting": "", **declared}
     if lacking := fields.missing(declared, Slot._fields):
-        said.append(f"{OPTIONS_FILE}: declared has no {', '.join(lacking)}; left out")
+        said.append(f"{OPTIONS_FILE}: declared has no {', '.join(lacking)}; ignored")
     elif (declared["task"], declared["seed"]) != (task, seed):
-        said.append(f"{OPTIONS_FILE}: declared speaks of another task or seed than the options; left out")
+        said.append(f"{OPTIONS_FILE}: declared names a different task or seed than the options; ignored")
     else:
         return Slot(*(declared[name] for name in Slot._fields))
     return None
@@ -224,12 +224,12 @@ def _slot(options: Mapping[str, Any], said: list[str]) -> Slot | None:
 def _kept(file: str, written: dict[str, Any], wanted: fields.Fields, said: list[str]) -> dict[str, Any]:
     wrong: list[tuple[str, str]] = []
     found = fields.kept(written, wanted, wrong)
-    said += [f"{file}: {field} {what}; left out" for field, what in wrong]
+    said += [f"{file}: {field} {what}; ignored" for field, what in wrong]
     return found
 
 
 def clock_of(environment: Mapping[str, Any], training: Mapping[str, Any]) -> str:
-    """What a time was measured on. Times are compared only where all of this is the same."""
+    """What a time was measured on. Times are compared only if all of this is the same."""
     engine = (environment.get("engine") or "unknown").partition(":")[0]
     processor = environment.get("processor") or "unknown processor"
     threads = training.get("threads")
@@ -239,7 +239,7 @@ def clock_of(environment: Mapping[str, Any], training: Mapping[str, Any]) -> str
 
 
 def _without_copies(runs: list[LabRun], same: Callable[[LabRun], Hashable], warnings: list[str]) -> list[LabRun]:
-    """A run that lies there twice counts once, as far as it got: a copy is not another seed."""
+    """Copies of a run count once, with the longest of them: a copy is not another seed."""
     kept: dict[Hashable, LabRun] = {}
     for run in runs:
         place = same(run)

@@ -47,7 +47,7 @@ def document(
             of_paper.append(_item(item, runs, groups[item.label], looks))
     trained = {item.label for item in items if not item.theory}
     run = [section for section in of_paper if section.verdict != verdicts.NOT_RUN]
-    # What was run comes first; what was not is long, and nobody should have to scroll past it.
+    # Items with runs come first; the list of those without is long.
     sections = [section for section in run if section.label in trained]
     own = [item for item in items if item.own and any(groups[item.label].get(name) for name in verdicts.COUNTED)]
     sections += [_item(item, runs, groups[item.label], looks) for item in own]
@@ -62,11 +62,11 @@ def document(
     sections.append(Section("rules", "How to read the verdicts", text=list(verdicts.RULES)))
     overview = ledger.table(of_paper, by_label, runs, claims)
     head = [ledger.counts(of_paper, claims), _summary(runs)]
-    return Document("gatedrnn: runs beside the paper", head, _notices(runs, items), said, overview, sections)
+    return Document("gatedrnn: runs compared with the paper", head, _notices(runs, items), said, overview, sections)
 
 
 def _notices(runs: Sequence[LabRun], items: Sequence[Item]) -> list[str]:
-    """That smoke runs do not count, where there are any."""
+    """A notice that smoke runs do not count, if there are any."""
     budgets = [{item.budget_of(run) for item in items} - {None} for run in runs]
     smoke = sum(bool(found) and not found & set(verdicts.COUNTED) for found in budgets)
     if not smoke:
@@ -74,25 +74,23 @@ def _notices(runs: Sequence[LabRun], items: Sequence[Item]) -> list[str]:
     if smoke < len(runs):
         return [f"{smoke} of {len(runs)} runs are smoke runs, which do not count for any table or figure."]
     return [
-        "All runs found are smoke runs: they show that everything works, and do not count for any table or figure. "
-        "gatedrnn sweep LABEL --budget desk makes runs that do."
+        "All runs found are smoke runs: they only check that everything works, and do not count for any table or "
+        "figure. For runs that count, use gatedrnn sweep LABEL --budget desk."
     ]
 
 
 def _undeclared(runs: Sequence[LabRun], items: Sequence[Item]) -> list[str]:
-    """Runs whose sweep declared other options for their place than this version does, those of one grid together."""
+    """Warnings for runs whose options differ from those that this version declares, one for each grid."""
     keys = {key for item in items for slots in item.declared.values() for key in slots}
     found: dict[str, list[str]] = {}
     for run in runs:
         if run.slot is not None and run.key not in keys and any(item.budget_of(run) for item in items):
-            epochs = f" ({run.training['epochs']} epochs)" if run.training.get("epochs") else ""
-            found.setdefault(f"declared today for {run.slot.grid} at {run.slot.budget} budget{epochs}", []).append(
-                run.name
-            )
+            count = run.training.get("epochs")
+            epochs = f" ({count} epoch{'s' * (count != 1)})" if count else ""
+            found.setdefault(f"{run.slot.grid} at {run.slot.budget} budget{epochs}", []).append(run.name)
     return [
-        f"{names[0]}: its options are not those {place}"
-        if len(names) == 1
-        else f"{names[0]} and {len(names) - 1} more: their options are not those {place}"
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: options differ from those currently "
+        f"declared for {place}"
         for place, names in found.items()
     ]
 
@@ -124,11 +122,11 @@ def _item(item: Item, runs: Sequence[LabRun], groups: Mapping[str, Sequence[Grou
         if budget == best:
             complete, parts = whole, checked.parts
     verdict = "" if item.own else verdicts.of_item(best, complete, parts)
-    head = ["Not in the paper: an experiment of our own."] if item.own else []
+    head = ["Not in the paper: an additional experiment."] if item.own else []
     head += [item.setting] if item.setting else []
     if verdict == verdicts.NOT_RUN:
         if item.expected:
-            head.append(f"The paper: {'; '.join(item.expected)}.")
+            head.append(f"Claims in the paper: {'; '.join(item.expected)}.")
         said.append(_why_not(item, best))
         compared = papers_values(item)
     return Section(
@@ -144,11 +142,11 @@ def _item(item: Item, runs: Sequence[LabRun], groups: Mapping[str, Sequence[Grou
 
 
 def _theory(item: Item, found: Theory, warnings: list[str]) -> Section:
-    """An item that needs no training: what gatedrnn theory made, and the paper's sentences checked in its numbers."""
+    """An item that needs no training: the output of gatedrnn theory, and the paper's claims checked against it."""
     pictures = theory.picture(found, item.label, item.title, warnings) if item.label.startswith("fig:") else []
     shown = theory.table(found, item.label, warnings) if item.label.startswith("tab:") else []
     checks = [theory.check(found, sentence) for sentence in item.expected]
-    compared = sentences(item.expected, checks, "in our numbers", "checked in the numbers of gatedrnn theory")
+    compared = sentences(item.expected, checks, "result", "checked against the output of gatedrnn theory")
     parts = [row[-1] for table in compared for row in table.rows]
     return Section(
         anchor=_anchor(item),
@@ -174,17 +172,17 @@ def _anchor(item: Item) -> str:
 
 def _why_not(item: Item, best: str | None) -> str:
     if item.theory:
-        return "Not run here. It needs no training: gatedrnn theory --out DIR draws it, and --theory DIR shows it here."
+        return "Not run. It needs no training: run gatedrnn theory --out DIR, then add --theory DIR to gatedrnn report."
     if best is not None:
-        return f"Not run: there are {best} runs, which only show that the machinery works."
-    return f"Not run: gatedrnn sweep {item.label} makes its runs."
+        return f"Not run: only {best} runs were found, which do not count."
+    return f"Not run. To run it: gatedrnn sweep {item.label} --out DIR"
 
 
 def _found(item: Item, budget: str, runs: Sequence[LabRun]) -> str:
     here, ended = len(runs), sum(item.has_ended(budget, run) for run in runs)
     note = f" ({item.notes[budget]})" if budget in item.notes else ""
     declared = len(item.declared[budget])
-    return f"Runs at {budget} budget{note}: {here} of {declared} found, {ended} of them trained to their end."
+    return f"Runs at {budget} budget{note}: {here} of {declared} found, {ended} of them complete."
 
 
 def _tables_of(item: Item, budget: str, task: str, groups: Sequence[Group]) -> list[Table]:
@@ -203,7 +201,7 @@ def _tables(
     prefix: str = "",
     milestones: Sequence[float] = (),
 ) -> list[Table]:
-    """The tables behind the charts of a view; all of them for None."""
+    """The tables for the charts of a view; all of them for None."""
     found: list[Table | None] = [tables.selected(groups), tables.parts(groups)]
     if view != "seconds":
         found.append(tables.results(groups, milestones or ([] if threshold is None else [threshold])))
@@ -234,7 +232,7 @@ def _charts_of(item: Item, budget: str, task: str, groups: Sequence[Group], look
 
 
 def _monitored(item: Item, budget: str, task: str, groups: Sequence[Group], looks: Looks) -> list[Chart]:
-    """What the monitor recorded; of each length by itself."""
+    """What the monitor recorded; separately for each length."""
     stem, title = _named(item, budget, task)
     if item.view != "length":
         return stability_charts(stem, title, groups, looks)
@@ -246,7 +244,7 @@ def _monitored(item: Item, budget: str, task: str, groups: Sequence[Group], look
 
 
 def _named(item: Item, budget: str, task: str) -> tuple[str, str]:
-    """What the files of its charts begin with, and what their titles end with."""
+    """The first part of the names of its charts' files, and the last part of their titles."""
     several = len(item.tasks) > 1
     stem = f"{item.label.replace(':', '_')}_{budget}" + (f"_{task}" if several else "")
     return stem, f"{item.title}{f', {task}' if several else ''} ({_budget_name(item, budget)})"
@@ -264,7 +262,7 @@ def _charts_over_lengths(
 
 
 def _budget_name(item: Item, budget: str) -> str:
-    """What a budget is called; an experiment of our own has no other setting than its own."""
+    """The name of a budget; an additional experiment is not compared with the paper's setting."""
     return f"{'full' if budget == 'paper' else budget} budget" if item.own else BUDGET_NAMES[budget]
 
 
@@ -287,7 +285,7 @@ def _other(number: int, task: str, groups: Sequence[Group], items: Sequence[Item
 
 
 def _threshold(groups: Sequence[Group], items: Sequence[Item]) -> float | None:
-    """The target that the runs were given, if it is one; else that of the paper's items on the same task."""
+    """The target of the runs if they share one; else that of the paper's items on the same task."""
     targets = {finite(run.training.get("target")) for found in groups for run in found.runs} - {None}
     if len(targets) == 1:
         return targets.pop()

@@ -27,7 +27,7 @@ def stability_charts(stem: str, title: str, groups: Sequence[Group], looks: Look
             _chart(
                 f"{stem}_saturated{suffix}",
                 f"Saturated forget gates: {where}",
-                "The share of forget gates with 1−f below 1e-4, on some sequences outside training.",
+                "Share of forget gates with 1−f below 1e-4, on sequences that were not used for training.",
                 ("share of forget gates", f"{step}s", False),
                 groups,
                 looks,
@@ -38,8 +38,8 @@ def stability_charts(stem: str, title: str, groups: Sequence[Group], looks: Look
             _chart(
                 f"{stem}_gradients{suffix}",
                 f"Gradient along the sequence: {where}",
-                "The norm of the gradient of the loss by the input of the layer in each part of the sequence, from the "
-                "first steps to the last, on some sequences outside training, at the last evaluation.",
+                "Norm of the gradient of the loss with respect to the layer's input in each part of the sequence, from "
+                "the first steps to the last, on sequences that were not used for training, at the last evaluation.",
                 ("norm of the gradient", "part of the sequence", True),
                 groups,
                 looks,
@@ -78,12 +78,12 @@ def _chart(
         ]
         series.append(Series(found.name, chosen[found.name], curve, {}, tracks))
     y_label, steps, log_y = axes
-    note = f"{what} Line: mean over seeds. Thin: each seed."
+    note = f"{what} Line: mean over seeds. Thin lines: single seeds."
     return Chart(stem, title, note, y_label, log_y, series, steps=steps) if series else None
 
 
 def _of(line: Mapping[str, Any], layer: str | None = None) -> Mapping[str, Any]:
-    """What a line recorded of all layers, or of one."""
+    """What a line recorded for all layers, or for one."""
     found: Mapping[str, Any] = line.get("stability") or {}
     return found if layer is None else found.get(layer) or {}
 

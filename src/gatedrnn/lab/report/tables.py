@@ -1,4 +1,4 @@
-"""Tables of groups of runs: results, arrivals at the threshold, who was first, times, time scales at the end."""
+"""Tables of groups of runs: results, updates to the threshold, which model was first, times, final time scales."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def results(groups: Sequence[Group], thresholds: Sequence[float]) -> Table:
 
 
 def selected(groups: Sequence[Group]) -> Table | None:
-    """Where validation stood best and what the weights of that moment gave on test data; None without such runs."""
+    """The best validation result, its epoch and the test result of its weights; None without such runs."""
     metric = groups[0].measure.name
     rows = []
     for found in groups:
@@ -40,14 +40,14 @@ def selected(groups: Sequence[Group]) -> Table | None:
             continue
         columns = [[finite(one.get(name)) for one in chosen] for name in (metric, "epoch")]
         rows.append((found.name, str(len(found.runs)), *(_mean_of(column) for column in (*columns, tested))))
-    caption = "Best validation, the epoch of it, and the test result with the weights of that epoch, over seeds."
+    caption = "Best validation result, its epoch, and the test result with the weights of that epoch, over seeds."
     header = ("model", "seeds", f"validation {metric}", "at epoch", f"test {metric}")
     return Table(caption, header, rows, models=0) if rows else None
 
 
 def parts(groups: Sequence[Group], baseline: str = "sigmoid") -> Table | None:
     """The perplexity in each part of the test data with its interval, and its ratio to that of the baseline on the same
-    words, if it was to train as long; None without such runs."""
+    words, if both have the same length of training; None without such runs."""
     tested = {
         (found.name, run.seed): run for found in groups for run in found.runs if "blocks" in run.record.get("test", {})
     }
@@ -64,22 +64,23 @@ def parts(groups: Sequence[Group], baseline: str = "sigmoid") -> Table | None:
             rows.append((model, str(seed), name, *_estimate(estimate), *_estimate(compared.get(name))))
     header = ("model", "seed", "words", "test perplexity", text.LEVEL, f"÷ {baseline}", text.LEVEL)
     caption = (
-        "Test perplexity by how often the word occurs. The intervals are of a bootstrap over blocks of words, for the "
-        "ratio the same blocks: what another text could change, not another seed. No ratio where the two were to train "
-        "for different numbers of epochs."
+        "Test perplexity by word frequency. Intervals: bootstrap over blocks of words, for a ratio over the same "
+        "blocks of both models; they account for the choice of the text, not of the seed. No ratio if the two models "
+        "have different numbers of epochs."
     )
     return Table(caption, header, rows, models=0) if rows else None
 
 
 def search(members: Sequence[tuple[Slot, LabRun]], chosen: Collection[LabRun]) -> Table | None:
-    """Every setting of a search, with the one that counts; None where nothing was searched."""
+    """Every setting of a search, with the selected one; None without a search."""
     rows = [
-        (slot.model, slot.setting, str(slot.seed), _value(run, "best"), run.ended, "counts" if run in chosen else "—")
+        (slot.model, slot.setting, str(slot.seed), _value(run, "best"), run.ended, "yes" if run in chosen else "—")
         for slot, run in sorted(members, key=lambda member: (*member[0][3:5], member[1].name))
         if slot.setting
     ]
-    header = ("model", "setting", "seed", "best on validation data", "how the run ended", "what counts")
-    return Table("The search. What is best on validation data counts.", header, rows, models=0) if rows else None
+    header = ("model", "setting", "seed", "best on validation data", "how the run ended", "selected")
+    caption = "Settings of the search; the one with the best validation result is selected."
+    return Table(caption, header, rows, models=0) if rows else None
 
 
 def firsts(groups: Sequence[Group], threshold: float, favourite: str = "fast") -> Table | None:
@@ -95,10 +96,11 @@ def firsts(groups: Sequence[Group], threshold: float, favourite: str = "fast") -
             continue
         p = "—" if count.p is None else text.number(count.p, 3)
         rows.append((other.name, f"{count.first} of {count.n}", str(count.second), str(count.ties), str(count.open), p))
-    header = ("other model", f"{favourite} first", "other first", "at the same evaluation", "open", "p")
+    header = ("other model", f"{favourite} first", "other first", "at the same evaluation", "undecided", "p")
     caption = (
-        f"Seeds at which {favourite} reached {text.number(threshold)} in fewer updates than the other model. Open: "
-        "both did not arrive, or one was stopped too early to tell. p: two-sided sign test over the decided seeds."
+        f"Seeds for which {favourite} reached {text.number(threshold)} in fewer updates than the other model. "
+        "Undecided: neither reached it, or one was stopped too early to tell. p: two-sided sign test over the decided "
+        "seeds."
     )
     return Table(caption, header, rows, models=0) if rows else None
 
@@ -117,17 +119,17 @@ def times(groups: Sequence[Group], threshold: float | None) -> list[Table]:
             if threshold is not None:
                 row.append(text.arrivals(found.arrivals(threshold, "seconds")))
             rows.append(tuple(row))
-        header = ["model", "seeds", "updates a second"]
+        header = ["model", "seeds", "updates per second"]
         if by_epochs:
-            header.append("seconds an epoch")
+            header.append("seconds per epoch")
         if threshold is not None:
-            header.append(f"seconds of training to {text.number(threshold)}")
-        tables.append(Table(f"Times on: {clock}.", tuple(header), rows, models=0))
+            header.append(f"training seconds to {text.number(threshold)}")
+        tables.append(Table(f"Times measured on: {clock}.", tuple(header), rows, models=0))
     return tables
 
 
 def time_scales(groups: Sequence[Group]) -> Table | None:
-    """Where the time scales ended, in steps; None where no run recorded any."""
+    """The final time scales, in steps; None if no run recorded any."""
     rows = []
     for found in groups:
         for layer in time_scale_layers([run.metrics for run in found.runs]):
@@ -137,16 +139,16 @@ def time_scales(groups: Sequence[Group]) -> Table | None:
             for name, scales in (("bias", last), ("data", measured)):
                 if any(scales):
                     rows.append((found.name, layer, name, *(_mean_at(scales, path) for path in columns)))
-    header = ("model", "layer", "of the", "mean", "std", "5 %", "median", "95 %")
+    header = ("model", "layer", "computed from", "mean", "std", "5 %", "median", "95 %")
     caption = (
-        "Time scales of the units, averaged over seeds: −1/log φ(b) of the bias at the last evaluation, and "
+        "Time scales of the units, averaged over seeds: −1/log φ(b) from the bias at the last evaluation, and "
         "−1/mean log f measured on validation data after training."
     )
     return Table(caption, header, rows, models=0) if rows else None
 
 
 def all_runs(runs: Iterable[LabRun]) -> Table:
-    """Every run, a line each."""
+    """All runs, one per line."""
     rows = [
         (
             run.name,
@@ -161,8 +163,8 @@ def all_runs(runs: Iterable[LabRun]) -> Table:
         )
         for run in runs
     ]
-    header = ("run", "task", "model", "seed", "how it ended", "best", "last", "seconds of training", "measured on")
-    return Table("Every run that was read.", header, rows)
+    header = ("run", "task", "model", "seed", "how it ended", "best", "last", "training seconds", "measured on")
+    return Table("All runs that were read.", header, rows)
 
 
 def _estimate(found: Estimate | None) -> tuple[str, str]:

@@ -1,4 +1,4 @@
-"""Numbers and strangers' words as text: how they are written, and how they are made harmless."""
+"""Numbers as text, and escaping of text from records."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from gatedrnn.lab.analysis import Arrivals, Mean, Median, Middle
 #: The level of confidence of every interval.
 LEVEL = f"{100 * analysis.LEVEL:g} %"
 
-# Control characters, breaks of lines, marks that turn the direction of writing, and what XML cannot hold.
+# Control characters, line breaks, marks that change the direction of writing, and characters not allowed in XML.
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff]+")
-# What Markdown reads as a sign: anywhere, in an address (which becomes a link by itself), or where a line begins.
+# Special characters of Markdown: anywhere, in an address (which would become a link), or at the start of a line.
 _MARKDOWN = re.compile(r"[\\`*_{}\[\]#|~$@]|:(?=//)|(?<=www)\.|^[-+=]|^\d+[.)](?= )", re.IGNORECASE)
 
 
 def clean(value: Any) -> Any:
-    """What came out of a record, with text that can be written: no control characters, no halves of a character."""
+    """A value from a record with printable text: no control characters, no lone surrogates."""
     if isinstance(value, str):
         return _CONTROL.sub(" ", value.encode("utf-8", "replace").decode("utf-8"))
     if isinstance(value, Mapping):
@@ -38,7 +38,7 @@ def for_html(text: str) -> str:
 
 
 def for_markdown(text: str) -> str:
-    """The text inside a line or a table cell of Markdown, where HTML counts too."""
+    """The text inside a line or a table cell of Markdown, which may contain HTML."""
     return html.escape(_MARKDOWN.sub(lambda sign: f"{sign[0][:-1]}\\{sign[0][-1]}", text), quote=False)
 
 
@@ -49,7 +49,7 @@ def for_figure(text: str, longest: int = 48) -> str:
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A number with so many digits; below a million no digit before the point is lost. Infinity is "never"."""
+    """A number with so many significant digits; below a million the integer part is exact. Infinity is "never"."""
     if math.isinf(value):
         return "never" if value > 0 else "−∞"
     whole = 10 ** (digits - 1) <= abs(value) < 1e6 or (value == int(value) and abs(value) < 1e6)
@@ -58,7 +58,7 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def interval(low: float, high: float, digits: int = 3) -> str:
-    """An interval rounded outwards, so that what is written excludes no more than what is known."""
+    """An interval, rounded outwards."""
     down, up = (Context(prec=digits, rounding=rounding) for rounding in (ROUND_FLOOR, ROUND_CEILING))
     least = number(float(down.create_decimal_from_float(low)), digits)
     if math.isinf(high):
@@ -81,12 +81,12 @@ def percent(found: Mean) -> str:
 
 
 def middle(found: Middle) -> str:
-    """A median and the middle half, "1.021 (1.015 … 1.030)"."""
+    """A median and the interquartile range, "1.021 (1.015 … 1.030)"."""
     return f"{found.median:.3f} ({found.low:.3f} … {found.high:.3f})"
 
 
 def arrivals(found: Arrivals) -> str:
-    """When the seeds arrived: the mean with its interval if all did, else how many, and what is known of the median."""
+    """When the seeds reached a threshold: the mean with its interval if all did, else how many, and the median."""
     if found.mean is not None:
         interval = ""
         if found.mean.low is not None and found.mean.high is not None:
@@ -108,6 +108,6 @@ def _median(found: Median) -> str:
     middle = median_only(found)
     if found.n < 2 or math.isinf(found.low):
         return middle
-    high = "open" if math.isinf(found.high) else number(found.high)
-    coverage = math.floor(1000 * found.coverage) / 10  # never more than it is
+    high = "∞" if math.isinf(found.high) else number(found.high)
+    coverage = math.floor(1000 * found.coverage) / 10  # rounded down
     return f"{middle} (≥ {coverage:g} %: {number(found.low)} … {high})"

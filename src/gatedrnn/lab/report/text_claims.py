@@ -1,4 +1,4 @@
-"""The paper's smaller claims, checked in runs, times of updates and theory."""
+"""The paper's smaller claims, checked against runs, update times and theory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from gatedrnn.lab.report.update_times import UpdateTimes, paper_ratio
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a report was made of."""
+    """What a report is made from."""
 
     items: Mapping[str, Item]
     runs: Sequence[LabRun]
@@ -29,7 +29,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Line:
-    """A claim with its verdict, and what was seen; None where there is nothing to see."""
+    """A claim with its verdict, and what was observed; None if there is nothing to check it against."""
 
     claim: TextClaim
     verdict: str
@@ -49,8 +49,8 @@ def section(found: Sequence[Line]) -> Section:
         checked = line.checked
         cells = ("—", "—", "—") if checked is None else (held[checked.holds], checked.what, checked.seen)
         rows.append((line.claim.label, line.verdict, line.claim.sentence, *cells))
-    header = ("claim", "verdict", "the paper", "in ours", "checked as", "seen")
-    table = Table("Claims of the text.", header, rows)
+    header = ("label", "verdict", "claim in the paper", "result", "checked as", "observed")
+    table = Table("Claims of the paper's text.", header, rows)
     labels = tuple(line.claim.label for line in found)
     return Section("text-claims", "Smaller claims of the paper", verdicts=[table], also=labels)
 
@@ -87,7 +87,7 @@ def _iterated_time(claim: TextClaim, evidence: Evidence) -> Line:
 
 
 def _of_times(holds: bool | None, seen: Sequence[str]) -> Checked:
-    what = "the ratio of the times of an update, measured on large psMNIST, is the paper's within 5 %"
+    what = "the ratio of the times of an update, measured on large psMNIST, is within 5 % of the paper's"
     return Checked(what, holds, "; ".join(seen))
 
 

@@ -1,7 +1,6 @@
-"""The items of the paper that need no training, from the folder that ``gatedrnn theory`` made.
+"""The items of the paper that need no training, from the output folder of ``gatedrnn theory``.
 
-Its numbers have no seeds and no scatter: a sentence of the paper holds in them or does not, and is not decided only
-where a gate is missing.
+Its numbers are deterministic: a claim of the paper holds or does not hold, and is undecided only if a gate is missing.
 """
 
 from __future__ import annotations
@@ -27,23 +26,23 @@ from gatedrnn.theory.numbers import SCHEMA_VERSION
 _PNG = b"\x89PNG\r\n\x1a\n"
 _LARGEST = 10_000_000  # bytes of a picture
 _ALL = (*GATES, "fast")
-_PERCENT = 1.0  # by which a curve may leave the law that was derived for it
+_PERCENT = 1.0  # the largest deviation of a curve from its derived law
 _EVEN, _SKEWED, _LONG = 0.01, 0.05, "100"  # distances of distribution functions, and steps
-_PLATEAU = (40, 0.75)  # until this iteration f has not gone half the way from 0.5 to 1
+_PLATEAU = (40, 0.75)  # iteration, and the value of f halfway from 0.5 to 1
 
 
 @dataclass(frozen=True)
 class Theory:
-    """What ``gatedrnn theory`` left in a folder."""
+    """The output of ``gatedrnn theory`` in a folder."""
 
     folder: Path
     numbers: dict[str, Any]
 
 
 def find(runs: Path, given: Path | None, warnings: list[str]) -> Theory | None:
-    """The results in the folder that was given, else the first at, below or beside that of the runs; None without any.
+    """The results in the given folder, else the first in, below or next to that of the runs; None without any.
 
-    Raises ValueError if those that were given cannot be read.
+    Raises ValueError if those of the given folder cannot be read.
     """
     if given is not None:
         if not (given / files.NUMBERS).is_file():
@@ -59,7 +58,7 @@ def find(runs: Path, given: Path | None, warnings: list[str]) -> Theory | None:
 
 
 def picture(theory: Theory, label: str, title: str, warnings: list[str]) -> list[Picture]:
-    """The figure of this label, if it is there."""
+    """The figure with this label, if it exists."""
     path = theory.folder / files.file_of(label, "png")
     try:
         with path.open("rb") as file:
@@ -67,13 +66,13 @@ def picture(theory: Theory, label: str, title: str, warnings: list[str]) -> list
     except OSError:
         content = b""
     if not content.startswith(_PNG) or len(content) > _LARGEST:
-        warnings.append(f"{path.name}: no PNG of at most {_LARGEST} bytes; left out")
+        warnings.append(f"{path.name}: not a PNG file of at most {_LARGEST} bytes; ignored")
         return []
     return [Picture(path.stem, title, content)]
 
 
 def table(theory: Theory, label: str, warnings: list[str]) -> list[Table]:
-    """The Markdown table of this label, if it is there: rows of equal length, and the text below as its caption."""
+    """The Markdown table with this label, if it exists: rows of equal length, and the text below it as its caption."""
     path = theory.folder / files.file_of(label, "md")
     try:
         lines = [text.clean(line) for line in path.read_text(encoding="utf-8").splitlines()]
@@ -81,26 +80,26 @@ def table(theory: Theory, label: str, warnings: list[str]) -> list[Table]:
         lines = []
     rows = [_cells(line) for line in lines if line.startswith("| ")]
     if len(rows) < 3 or len({len(row) for row in rows}) > 1:
-        warnings.append(f"{path.name}: no table; left out")
+        warnings.append(f"{path.name}: no table found; ignored")
         return []
     return [Table(" ".join(line for line in lines if line and not line.startswith("|")), rows[0], rows[2:], models=0)]
 
 
 def check(theory: Theory, sentence: str) -> Checked | None:
-    """A sentence of the paper in the numbers; None for one that has no check."""
+    """Check a sentence of the paper; None for one that has no check."""
     return CHECKS[sentence](theory.numbers) if sentence in CHECKS else None
 
 
 def uniform(theory: Theory) -> Checked:
-    """Whether uniform initialisation makes the refine gate's values another distribution, and only its."""
+    """Whether uniform initialisation changes the distribution of the refine gate's values, and of no other gate's."""
     found = {gate: _at(theory.numbers, "uniform_initialisation", "gates", gate) for gate in _ALL}
     away = {gate: finite(_at(part, "distance_from_uniform")) for gate, part in found.items()}
     share = {gate: finite(_at(part, "share_above", _LONG)) for gate, part in found.items()}
     law = finite(_at(theory.numbers, "uniform_initialisation", "share_above_where_uniform", _LONG))
     held = [_fewer(part, _EVEN) if gate != "refine" else _fewer(_SKEWED, part) for gate, part in away.items()]
     what = (
-        f"the distribution function of φ(b) is at most {_EVEN:g} from the uniform one, that of refine more than "
-        f"{_SKEWED:g}"
+        f"the distribution function of φ(b) differs from the uniform one by at most {_EVEN:g}, with refine by more "
+        f"than {_SKEWED:g}"
     )
     shares = f"share of units with D > {_LONG}: {_told({'law': law, **share}, digits=3)}"
     return Checked(what, all_of(held), f"largest distance: {_told(away, digits=3)}; {shares}")
@@ -111,7 +110,7 @@ def _numbers(folder: Path) -> dict[str, Any]:
     numbers = read_json(path)
     version = numbers.get("schema_version")
     if version != SCHEMA_VERSION or isinstance(version, bool):
-        raise ValueError(f"{path}: not the results of this version of gatedrnn theory; make them again")
+        raise ValueError(f"{path}: made by a different version of gatedrnn theory; run it again")
     return numbers
 
 
@@ -120,7 +119,7 @@ def _cells(line: str) -> tuple[str, ...]:
 
 
 def _at(numbers: Any, *path: str | int) -> Any:
-    """What stands there; None where nothing does."""
+    """The value at this path; None if there is none."""
     try:
         for step in path:
             numbers = numbers[step]
@@ -166,7 +165,7 @@ def _gradients(numbers: Mapping[str, Any]) -> Checked:
     orders = _at(numbers, "orders")
     pairs = [pair for pair in orders if _at(orders, pair, "higher_order")] if isinstance(orders, Mapping) else []
     held = [_fewer(0.0, finite(_at(numbers, "theorem", "log10_ratios", pair, -1))) for pair in pairs]
-    what = "of two gates, that of higher order has the larger gradient at 1−f = 1e−300"
+    what = "of two gates, the one of higher order has the larger gradient at 1−f = 1e−300"
     return Checked(what, all_of(held) if held else None, f"{held.count(True)} of {len(pairs)} pairs")
 
 
@@ -190,7 +189,7 @@ CHECKS: dict[str, Callable[[Mapping[str, Any]], Checked]] = {
 
 
 def _steps(numbers: Mapping[str, Any], optimiser: str, gates: Sequence[str]) -> dict[str, float | None]:
-    """Iterations by gate; infinite where it did not get there in those that were made, None where it is missing."""
+    """Iterations by gate; infinite if they did not suffice, None if the gate is missing."""
     found = _at(numbers, "first_step_below", optimiser)
     known = found if isinstance(found, Mapping) else {}
     return {
@@ -199,7 +198,7 @@ def _steps(numbers: Mapping[str, Any], optimiser: str, gates: Sequence[str]) -> 
 
 
 def _fewer(first: float | None, second: float | None) -> bool | None:
-    """None where a number is missing, or neither came to an end."""
+    """None if a number is missing, or both are infinite."""
     if first is None or second is None or first == second == math.inf:
         return None
     return first < second
@@ -209,6 +208,6 @@ def _told(values: Mapping[str, float | None], unit: str = "", digits: int = 4) -
     def shown(value: float | None) -> str:
         if value is None:
             return "missing"
-        return "not within those drawn" if math.isinf(value) else text.number(value, digits) + unit
+        return "not reached" if math.isinf(value) else text.number(value, digits) + unit
 
     return ", ".join(f"{name} {shown(value)}" for name, value in values.items())

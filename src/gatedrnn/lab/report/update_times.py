@@ -1,7 +1,7 @@
-"""The time of one update of each model, measured apart from the runs, on a quiet machine.
+"""The time of one update of each model, measured separately from the runs, on an idle machine.
 
-Runs share their machine with others, so their own seconds say little. Where a record of update times lies beside them,
-time is the number of updates times the time of one.
+Runs share their machine with others, so their own times are not reliable. If there is a record of update times, time is
+the number of updates multiplied by the time of one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gatedrnn.lab.report.runs import LabRun, Slot, UpdateTime, clock_of
 
 @dataclass(frozen=True)
 class UpdateTimes:
-    """The times by place (seed 0, no setting), and where a run without a declaration belongs by its key."""
+    """The times by place (seed 0, no setting), and the place of a run without a declaration by its key."""
 
     by_place: Mapping[Slot, UpdateTime]
     places: Mapping[str, Slot]
@@ -32,7 +32,7 @@ class UpdateTimes:
         return None if slot is None else self.by_place.get(_place(slot))
 
     def retimed(self, run: LabRun) -> LabRun:
-        """The run with its seconds taken from its updates; as it is where nobody measured one."""
+        """The run with times computed from its updates; unchanged if its update was not measured."""
         time = self.of(run)
         if time is None:
             return run
@@ -44,7 +44,7 @@ class UpdateTimes:
         if "seconds_an_epoch" in record and epochs:
             record["seconds_an_epoch"] = median * run.last_update / epochs
         metrics = [{**line, "seconds": median * line["update"]} for line in run.metrics]
-        clock = f"updates × time of one: {time.clock}"
+        clock = f"updates × time of one update: {time.clock}"
         return replace(run, metrics=metrics, record=record, clock=clock, update_time=time)
 
     def settings(self) -> list[Slot]:
@@ -53,16 +53,16 @@ class UpdateTimes:
 
     @property
     def measured(self) -> dict[Slot, UpdateTime]:
-        """Without those that are the times of another setting."""
+        """The times without those that were measured for another setting."""
         return {place: time for place, time in self.by_place.items() if not time.measured_as}
 
     def ratio(self, setting: Slot, model: str, other: str) -> Middle | None:
-        """The time of an update of one model by that of another in the same setting."""
+        """The time of an update of one model divided by that of another in the same setting."""
         return ratio_of(*(self.by_place.get(setting._replace(model=name)) for name in (model, other)))
 
 
 def paper_ratio(items: Iterable[Item], setting: Slot, model: str, other: str) -> float | None:
-    """The ratio of the times that the paper prints for two models of this grid; None where it prints none."""
+    """The ratio of the times that the paper prints for two models of this grid; None if it prints none."""
     for item in items:
         slots = (slot for several in item.declared.values() for slot in several.values())
         here = any(_place(slot)._replace(model="") == setting for slot in slots)
@@ -74,7 +74,7 @@ def paper_ratio(items: Iterable[Item], setting: Slot, model: str, other: str) ->
 
 
 def find(runs: Path, items: Sequence[Item], warnings: list[str]) -> UpdateTimes | None:
-    """Those that lie in the folder of the runs; None without. What is damaged becomes a warning and is left out."""
+    """The update times in the folder of the runs; None without any. Invalid entries are ignored with a warning."""
     path = runs / UPDATE_TIMES_FILE
     if not path.exists():
         return None
@@ -82,25 +82,25 @@ def find(runs: Path, items: Sequence[Item], warnings: list[str]) -> UpdateTimes 
         record = read_json(path)
         check_schema(record, UPDATE_TIMES_KIND, path)
     except (OSError, ValueError) as damage:
-        warnings.append(f"{text.clean(str(damage).replace(str(path), UPDATE_TIMES_FILE))}; left out")
+        warnings.append(f"{text.clean(str(damage).replace(str(path), UPDATE_TIMES_FILE))}; ignored")
         return None
     wrong: list[tuple[str, str]] = []
     record = fields.kept(text.clean(record), fields.UPDATE_TIMES, wrong)
-    warnings += [f"{UPDATE_TIMES_FILE}: {field} {what}; left out" for field, what in wrong]
+    warnings += [f"{UPDATE_TIMES_FILE}: {field} {what}; ignored" for field, what in wrong]
     places = {key: slot for item in items for slots in item.declared.values() for key, slot in slots.items()}
     found: dict[Slot, UpdateTime] = {}
     for number, entry in enumerate(record.get("updates", []), start=1):
         try:
             place, time = _entry(entry, record.get("machine", {}), places)
         except ValueError as damage:
-            warnings.append(f"{UPDATE_TIMES_FILE}, entry {number}: {damage}; left out")
+            warnings.append(f"{UPDATE_TIMES_FILE}, entry {number}: {damage}; ignored")
             continue
         found[place] = time
     return UpdateTimes(found, places)
 
 
 def _entry(entry: Any, machine: Mapping[str, Any], places: Mapping[str, Slot]) -> tuple[Slot, UpdateTime]:
-    """One model in one setting; ValueError where a field is wrong or missing, or the run is not declared so."""
+    """One model in one setting; ValueError if a field is invalid or missing, or the declaration has changed."""
     if not isinstance(entry, Mapping):
         raise ValueError(f"is {fields.shown(entry)}, expected an object")
     wrong: list[tuple[str, str]] = []
@@ -111,7 +111,7 @@ def _entry(entry: Any, machine: Mapping[str, Any], places: Mapping[str, Slot]) -
         raise ValueError(f"has no {', '.join(lacking)}")
     place = Slot(kept["grid"], kept["budget"], kept["task"], kept["model"], 0)
     if kept["key"] not in places or _place(places[kept["key"]]) != place:
-        raise ValueError(f"its options are not those declared today for {place.named}")
+        raise ValueError(f"options differ from those currently declared for {place.named}")
     clock = clock_of({**machine, "engine": kept["engine"]}, {"threads": kept["threads"]})
     rounds = tuple(float(second) for second in kept["rounds"])
     return place, UpdateTime(rounds, clock, kept.get("measured_as", ""))

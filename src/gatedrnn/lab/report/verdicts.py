@@ -1,6 +1,6 @@
-"""How a result of ours becomes a verdict on the paper's. The rules stand here, and RULES prints them.
+"""How a result becomes a verdict on the paper's: the rules, and RULES, their text in the report.
 
-A desk or smoke result is never shown as the paper's setting: the best it can be is "partial".
+A desk or smoke result is never shown as the paper's setting: its verdict is at most "partial".
 """
 
 from __future__ import annotations
@@ -17,30 +17,31 @@ VERDICTS = AGREES, DIFFERS, PARTIAL, NOT_RUN = "agrees", "differs", "partial", "
 COUNTED = ("paper", "desk")
 
 RULES = (
-    "not run: no run of the item in the paper's setting or at desk budget was found. Smoke runs never count.",
-    "partial: runs were found, but at desk budget only, or some of the paper's setting are missing, unfinished or "
-    "stopped by a time budget, or a sentence of the paper is not checked or not decided by them.",
-    "agrees, differs: every run of the paper's setting ended. A number agrees if it lies no farther from the paper's "
-    f"than the {LEVEL} interval of the difference of two means allows (Welch's; where the paper prints no "
-    "deviation, ours is taken for both). An item differs if one of its numbers or sentences does.",
-    "A sentence holds, or does not hold, only beyond the uncertainty of the runs, and with at least "
-    f"{FEWEST} seeds; else it is not decided. Comparisons (who needs fewer updates, whose time scales are longer) are "
-    "made between runs of the same seed: the factor between two models is a geometric mean over seeds, and the whole "
-    f"{LEVEL} interval around it (Student's, of the mean logarithm) must lie on one side of the bound. Sentences "
-    "on how training ends (fails, diverges) hold if all seeds were trained to the end and all ended so, and do not "
-    f"hold if {FEWEST} seeds or more ended otherwise; {FEWEST} alike come by chance in one of {2**FEWEST} cases if "
-    "each were a coin.",
-    "A run that was cut after n updates shows only that it had not arrived by then: it counts as a bound, never as a "
-    "failure. A run arrives between two evaluations; comparisons take whichever of the two speaks against the "
-    "sentence. Where a run is a bound, its model is taken to scatter as the one it is compared with.",
+    "not run: no run of the item was found in the paper's setting or at desk budget. Smoke runs never count.",
+    "partial: runs were found, but only at desk budget, or some runs of the paper's setting are missing, unfinished or "
+    "stopped by a time budget, or a claim of the paper is not checked or not decided.",
+    "agrees, differs: every run of the paper's setting is complete. A number agrees if its distance from the paper's "
+    f"is within the {LEVEL} interval of the difference of two means (Welch's; if the paper reports no standard "
+    "deviation, the measured one is used for both). An item differs if one of its numbers or claims does.",
+    f"A claim holds or does not hold only if the runs decide it beyond their uncertainty, with at least {FEWEST} "
+    "seeds; otherwise it is not decided. Comparisons (which model needs fewer updates, which has longer time scales) "
+    "are made between runs with the same seed: the factor between two models is a geometric mean over seeds, and its "
+    f"whole {LEVEL} interval (Student's, of the mean logarithm) must be on one side of the bound. Claims about how "
+    "training ends (fails, diverges) hold if all seeds were trained to the end and all ended in this way, and do not "
+    f"hold if {FEWEST} or more seeds ended differently; if both outcomes were equally likely, {FEWEST} seeds would all "
+    f"end in this way with probability 1/{2**FEWEST}.",
+    "A run that was stopped after n updates shows only that it had not reached the threshold by then: it counts as a "
+    "lower bound, never as a failure. A threshold is reached between two evaluations; comparisons use whichever of the "
+    "two is less favourable to the claim. If a run is only a bound, its model is assumed to vary over seeds as much as "
+    "the model it is compared with.",
     "Times are compared only between runs on the same engine, machine and number of threads. A threshold is reached at "
     "the first evaluation at or beyond it.",
-    "Where a record of update times lies beside the runs, time is updates × the time of one update measured on a quiet "
-    "machine. A ratio of such times agrees with the paper's if the middle half of its rounds lies within "
-    f"{100 * NEAR:g} % of it, and differs if all of that half lies outside.",
-    "Updates or seconds to a threshold: where all seeds reached it, mean ± standard deviation with Student's "
-    f"{LEVEL} interval. Where some did not, how many did, and the median, with an interval between order statistics "
-    "that is free of assumptions and given with the coverage that so few seeds allow; “>” is a lower bound.",
+    "If the folder of the runs has a record of update times, time is the number of updates × the time of one update, "
+    "measured on an idle machine. A ratio of such times agrees with the paper's if the interquartile range of its "
+    f"rounds is within {100 * NEAR:g} % of it, and differs if the whole range is outside.",
+    "Updates or seconds to a threshold: if all seeds reached it, mean ± standard deviation with Student's "
+    f"{LEVEL} interval. Otherwise the number of seeds that reached it, and the median with a distribution-free "
+    "interval between order statistics and the coverage that this number of seeds gives; “>” marks a lower bound.",
 )
 
 
@@ -58,7 +59,7 @@ def of_claim(checked: Checked) -> str:
 
 
 def of_item(budget: str | None, complete: bool, parts: Iterable[str]) -> str:
-    """The verdict on an item from its parts: ``budget`` is the best one of which there are runs."""
+    """The verdict on an item from its parts: ``budget`` is the best one that has runs."""
     if budget not in COUNTED:
         return NOT_RUN
     found = set(parts)
@@ -68,5 +69,5 @@ def of_item(budget: str | None, complete: bool, parts: Iterable[str]) -> str:
 
 
 def at_most_partial(budget: str, complete: bool, verdict: str) -> str:
-    """The verdict on a part, lowered where the runs are not all of the paper's setting."""
+    """The verdict on a part; at most partial unless all runs of the paper's setting are complete."""
     return verdict if budget == COUNTED[0] and complete else PARTIAL

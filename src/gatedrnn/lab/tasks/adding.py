@@ -1,4 +1,4 @@
-"""The adding problem: remember two marked numbers and put out their sum."""
+"""The adding problem: remember two marked numbers and output their sum."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from gatedrnn.lab.tasks.streams import Batch, Drawn, Fresh, Split, Stream
 
-#: The evaluation set of fresh sequences is the same for every run: its seed is nobody's. (The generator looks at 32
+#: The seed of the evaluation set of fresh sequences: the same for every run, and used by no run. (The generator uses 32
 #: bits of it.)
 EVALUATION_SEED = 2**32 - 1
 
@@ -46,7 +46,7 @@ class Task(ABC):
     @property
     @abstractmethod
     def output_size(self) -> int:
-        """Values that the head puts out at a step."""
+        """Outputs of the head at a step."""
 
     @property
     @abstractmethod
@@ -61,7 +61,7 @@ class Task(ABC):
     @property
     @abstractmethod
     def t_max(self) -> float:
-        """The longest dependency, which chrono initialisation asks for."""
+        """The longest dependency, for chrono initialisation."""
 
     @abstractmethod
     def check(self) -> None:
@@ -134,6 +134,6 @@ _LONGEST = 10**9
 
 
 def check_length(length: int) -> None:
-    """Raise ValueError for a number of steps that cannot be."""
+    """Raise ValueError for an invalid number of steps."""
     if not 2 <= length <= _LONGEST:
         raise ValueError(f"length must be between 2 and {_LONGEST}, got {length}")

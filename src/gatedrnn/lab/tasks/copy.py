@@ -1,4 +1,4 @@
-"""The copy problem: remember ten symbols over a long void."""
+"""The copy problem: remember ten symbols over many blank steps."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ class Batch:
     target: Tensor
     #: (B,) where rows are shorter than T.
     lengths: Tensor | None = None
-    #: Whether the state goes on from the batch before: row by row, the text continues.
+    #: Whether the state continues from the previous batch, row by row.
     continues: bool = False
     #: Factor on the learning rate, for batches of varying length.
     rate: float = 1.0

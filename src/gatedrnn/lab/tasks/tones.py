@@ -1,4 +1,4 @@
-"""Raw sound that is made, not recorded: which tone was heard at the start?"""
+"""Synthetic sound: which tone was heard at the start?"""
 
 from __future__ import annotations
 

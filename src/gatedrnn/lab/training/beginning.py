@@ -1,4 +1,4 @@
-"""The network of a run as it begins, and the engine that serves it."""
+"""The initial network of a run, and the engine that runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a run took place."""
+"""The environment of a run: versions, machine and commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a network makes of the splits of a task."""
+"""Evaluation of a network on the splits of a task."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Evaluation:
         return found
 
     def _rows(self, network: Network) -> int:
-        """Sequences at a time. They depend on the sizes alone: memory must not decide about bits."""
+        """Sequences at a time: a function of the sizes alone, not of free memory, so that results are bit-identical."""
         widest = max(layer.hidden_size for layer in network.layers.values())
         return max(1, _MOST_VALUES // (self.task.steps * widest))
 

@@ -1,4 +1,4 @@
-"""TensorBoard events, for those who ask for them."""
+"""TensorBoard events, on request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @contextmanager
 def events(wanted: bool, out: Path, update: int) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A function that writes one line of the metrics as events. Events after ``update`` are of no value."""
+    """A function that writes one line of the metrics as events. Events after ``update`` are discarded."""
     if not wanted:
         yield lambda metrics: None
         return

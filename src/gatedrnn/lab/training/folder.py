@@ -33,14 +33,14 @@ from gatedrnn.lab.records import (
 from gatedrnn.lab.training.run import Run
 
 _LOCK = ".lock"
-# May differ from those of a begun run: how often it is saved, what else is written, and where the data lies.
+# May differ from those of a begun run: how often it is saved, what else is written, and where the data is.
 _FREE = ("checkpoint_seconds", "tensorboard", "data")
 # Where a longer run differs from the one that it extends.
 _LENGTH = ("updates", "epochs")
 
 
 class RefusedError(ValueError):
-    """The folder is not this run's, or somebody trains in it at this moment."""
+    """The folder belongs to another run, or another process is training in it."""
 
 
 class InUseError(RefusedError):
@@ -59,13 +59,13 @@ class Begun:
 
     @property
     def threads(self) -> int | None:
-        """With how many it was begun."""
+        """The number of threads it was started with."""
         threads: int | None = self.options["training"]["threads"]
         return threads
 
     @property
     def processes(self) -> int:
-        """How many made the last part of it."""
+        """The number of processes of its last part."""
         return self.options["training"].get("processes") or 1
 
 
@@ -109,7 +109,7 @@ def ended_record(run: Run, out: Path) -> dict[str, Any] | None:
     except SchemaError as other:
         raise RefusedError(f"{other}; choose another folder") from None
     except ValueError:
-        return None  # it is damaged; the last checkpoint tells the same, and the record is written again
+        return None  # it is damaged; the last checkpoint has the same data, and the record is written again
     if record.get("key") == run.key():
         return record
     if record.get("key") in begun.keys:  # of the shorter run that was extended
@@ -125,7 +125,7 @@ def claimed(
 
     Gives the claim, and the run with its number of threads, that with which it was begun, and of ``processes``.
     """
-    _check_processes(run, out, begun_run(run, out), processes)  # what is refused is refused before anything is made
+    _check_processes(run, out, begun_run(run, out), processes)  # refuse before anything is created
     out.mkdir(parents=True, exist_ok=True)
     lock = os.open(out / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     try:
@@ -286,7 +286,7 @@ def _write_options(run: Run, out: Path, begun: Begun | None, declared: Mapping[s
 
 
 def _refuse_links(out: Path, names: tuple[str, ...]) -> None:
-    """Raise RefusedError for a symbolic link: what it points to is not this run's to change."""
+    """Raise RefusedError for a symbolic link: its target does not belong to this run."""
     for path in (*(out / name for name in names), *(out / CHECKPOINTS).glob("*")):
         if path.is_symlink():
             raise RefusedError(f"{path} is a symbolic link: remove it, or choose another folder")

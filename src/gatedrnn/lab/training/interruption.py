@@ -31,7 +31,7 @@ def deferred() -> Iterator[Interruption]:
         interruption.asked = True
         signal.signal(signal.SIGINT, before)
 
-    if before is signal.default_int_handler:  # where somebody else handles it, it is theirs
+    if before is signal.default_int_handler:  # another handler is left in place
         signal.signal(signal.SIGINT, ask)
     try:
         yield interruption

@@ -61,7 +61,7 @@ def train(
         run.task.open(lambda text: progress(Status(0, run.training.updates or 0, None, None, None, None, note=text)))
         with _globals_restored():
             network = new_network(run)
-            # Whether the engine can serve, and the data is there and fits, shows before anything is written.
+            # Errors of the engine or the data are raised before anything is written.
             engine_of(run, network)
             evaluation = Evaluation(run.task, run.training, ranks)
             with claimed_together(ranks, run, out, declared) as (run, claim):
@@ -185,7 +185,7 @@ def _train(
 
 @contextmanager
 def _globals_restored() -> Iterator[None]:
-    """torch's random numbers and threads are afterwards as they were before."""
+    """Restores torch's random numbers and threads afterwards."""
     generator, threads = torch.get_rng_state(), torch.get_num_threads()
     try:
         yield

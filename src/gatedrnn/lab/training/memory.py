@@ -1,4 +1,4 @@
-"""Whether a run fits into the memory of this machine: what its sizes tell, and what an error says."""
+"""Whether a run fits into the memory of this machine: from its sizes, and from an error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def check_memory(run: Run) -> None:
     if torch.device(training.device).type == "cpu":
         _check(options, 2 * weights, "a smaller model")  # and their gradients
     else:
-        at_a_step = 0  # it lies on another device
+        at_a_step = 0  # it is on another device
     rows = training.batch_size * task.steps * (task.input_size + at_a_step)
     _check(f"batch_size {training.batch_size} with sequences of {task.steps} steps", rows, "fewer or shorter sequences")
     size = training.evaluation_size or 0
@@ -35,7 +35,7 @@ def check_memory(run: Run) -> None:
 
 
 def is_out_of_memory(wrong: BaseException) -> bool:
-    """Whether the error says that memory could not be had. For the CPU, torch has no class of its own for that."""
+    """Whether memory could not be allocated. For the CPU, torch has no error class of its own for that."""
     if isinstance(wrong, MemoryError | torch.cuda.OutOfMemoryError):
         return True
     return isinstance(wrong, RuntimeError) and "DefaultCPUAllocator" in str(wrong)

@@ -54,7 +54,7 @@ def set_learning_rate(optimizer: torch.optim.Optimizer, lr: float) -> None:
     for group in optimizer.param_groups:
         group["lr"] = lr
     for state in optimizer.state.values():
-        if "eta" in state:  # ASGD would use the learning rate of the update before
+        if "eta" in state:  # ASGD would use the learning rate of the previous update
             state["eta"].fill_(lr)
 
 

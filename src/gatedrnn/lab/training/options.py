@@ -37,10 +37,10 @@ _SCHEDULE_OPTIONS: dict[str, dict[str, float | tuple[int, ...] | int]] = {
     "plateau": {"decay": 0.2, "patience": 20},
 }
 
-# What float32 holds, with room for what an optimiser makes of it: lr/(1−β), lr·weight decay.
+# The range of float32, with a margin for products in the optimiser: lr/(1−β), lr·weight decay.
 _SMALLEST = 1e-30
 _LARGEST = {"lr": 1e20, "eps": 1e10, "clip": 1e10, "weight_decay": 1e10}
-_MOST = 10**9  # of all that is counted: the time left stays a time that can be written
+_MOST = 10**9  # of everything that is counted, so that the remaining time can be represented
 _MOST_THREADS = 1024  # beyond that, the system may refuse them, which ends the process
 
 
@@ -194,7 +194,7 @@ def _check_device(name: str) -> None:
 def _usable(device: str) -> bool:
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about devices that torch will forget
+            warnings.simplefilter("ignore")  # about deprecated devices
             return torch.empty(1, device=device).device.type != "meta"  # which computes nothing
     except (RuntimeError, AssertionError, ImportError):
         return False

@@ -22,7 +22,7 @@ class Status:
     seconds_left: float | None
     #: Whether ``metrics`` is new.
     evaluated: bool = False
-    #: Something to be said: what was found damaged, from where the run continues.
+    #: A message: what was found damaged, or from where the run continues.
     note: str | None = None
     #: How many epochs have passed; None where there are none.
     epoch: float | None = None
@@ -32,4 +32,4 @@ Progress = Callable[[Status], None]
 
 
 def ignore(status: Status) -> None:
-    """The progress function of those who do not want to know."""
+    """A progress function that does nothing."""

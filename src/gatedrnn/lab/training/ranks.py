@@ -47,7 +47,7 @@ class Ranks:
         return self.rank == 0
 
     def first(self, function: Callable[[], Any]) -> Any:
-        """What the function gives in the first process, a JSON value, in all of them. So is an error."""
+        """The result of the function in the first process, a JSON value, in all processes; likewise an error."""
         if self.size == 1:
             return function()
         found: dict[str, Any] = {}
@@ -111,7 +111,7 @@ class Ranks:
         return dict(zip(values, summed.tolist(), strict=True))
 
     def most(self, *values: float) -> list[float]:
-        """The largest of each over the processes: what a clock or a signal decides is decided for all."""
+        """The largest of each over the processes, so that all processes take the same decisions."""
         if self.size == 1:
             return [*values]
         largest = torch.tensor(values, dtype=torch.float64)
@@ -148,7 +148,7 @@ class Ranks:
             torch.default_generator.manual_seed(int(seeds[self.rank]))
 
     def check_same(self, network: nn.Module) -> None:
-        """Raise RuntimeError if the processes have different weights, as different processors might bring about."""
+        """Raise RuntimeError if the processes have different weights, which different processors could cause."""
         if self.size == 1:
             return
         digest = 0

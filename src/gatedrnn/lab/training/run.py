@@ -59,7 +59,7 @@ class Run:
             )
 
     def as_json(self) -> dict[str, Any]:
-        """The options as they stand in options.json, with what the run measures, for those who read it unfinished."""
+        """The content of options.json: the options, and what the run measures, for readers of an unfinished run."""
         return {"schema": SCHEMA, "kind": RUN_KIND, **self.options(), "key": self.key(), **self.task.measured()}
 
     def options(self) -> dict[str, dict[str, Any]]:

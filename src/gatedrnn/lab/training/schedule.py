@@ -1,4 +1,4 @@
-"""The learning rate, as a function of how far the run is: there is no state to keep."""
+"""The learning rate, as a function of the progress of the run, without a state."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def averages(training: Training, metrics: Sequence[float | None], lower_is_bette
 
 
 def _costs(metrics: Sequence[float | None], lower_is_better: bool) -> list[float]:
-    """Less is better; not finite is never better."""
+    """Lower is better; a value that is not finite is never better."""
     return [math.inf if metric is None else metric if lower_is_better else -metric for metric in metrics]
 
 

@@ -1,4 +1,4 @@
-"""How gradients travel through a long sequence, and how far the forget gates are saturated, while a run is made."""
+"""Gradients along a long sequence and saturation of the forget gates, recorded during training."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gatedrnn.lab.tasks import Batch, Task
 from gatedrnn.lab.training.evaluation import autocast, evaluating, wide
 from gatedrnn.lab.training.options import Training
 
-#: The sequence is looked at in so many parts of equal length.
+#: The number of equal parts into which the sequence is divided.
 PARTS = 16
 #: A gate counts as saturated where 1−f is below this.
 SATURATED = 1e-4
-_MOST_VALUES = 2**22  # of one gate: more would not tell more, and they are held for the backward pass
+_MOST_VALUES = 2**22  # of one gate: more would add little, and they are kept for the backward pass
 
 
 def stability(network: Network, task: Task, training: Training, batch: Batch) -> dict[str, dict[str, Any]]:

@@ -61,7 +61,7 @@ class Counts:
 
 
 def _generator(rank: int) -> str:
-    """The name of the random numbers of a process."""
+    """The name of the generator state of a process."""
     return f"torch.{rank}" if rank else "torch"
 
 
@@ -153,7 +153,7 @@ class State:
             write_json(self.claim.out / RECORD_FILE, record)
 
     def restore(self) -> list[str]:
-        """Go to the last checkpoint that lies on the way of this run, or stay at the beginning.
+        """Go to the last checkpoint that is part of this run, or stay at the start.
 
         Returns what was found damaged.
         """
@@ -179,7 +179,7 @@ class State:
             if self.counts.outcome == "finished" and self.counts.update < self.pace.updates:
                 self.counts.outcome = None  # the run is extended
             self.metrics = [json.loads(text) for text in metrics.splitlines()]
-        # What was evaluated after the checkpoint will be evaluated again.
+        # Evaluations after the checkpoint are repeated.
         path = self.claim.out / METRICS_FILE
         self.counts.resumed += 1
         if not self.claim.writes:
@@ -190,6 +190,6 @@ class State:
         return notes
 
     def _on_the_way(self, checkpoint: Checkpoint) -> bool:
-        """Whether a run of this length comes by: a shorter one was evaluated at its end, wherever that was."""
+        """Whether a run of this length passes this update: a shorter run was evaluated at its end."""
         update, outcome = checkpoint.update, checkpoint.note["counts"]["outcome"]
         return outcome != "finished" or update == self.pace.updates or update % self.pace.evaluate_every == 0

@@ -26,7 +26,7 @@ class Step:
 
     @property
     def finite(self) -> bool:
-        """Whether the update was made: where one of the two is no finite number it was not."""
+        """Whether the update was made: it was not if one of the two is not finite."""
         return math.isfinite(self.loss) and math.isfinite(self.gradient_norm)
 
 

@@ -1,4 +1,4 @@
-"""A trained network out of the folder of its run."""
+"""A trained network from the folder of its run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the runs of a sweep are made: on this machine, on a Ray cluster, or by SLURM."""
+"""Where the runs of a sweep are trained: on this machine, on a Ray cluster, or by SLURM."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ class Job:
 
     @property
     def threads(self) -> int:
-        """What it takes of the cores."""
+        """The number of cores it uses."""
         return self.run.training.threads or 1
 
     @property
@@ -84,11 +84,11 @@ class Launcher(ABC):
     @property
     @abstractmethod
     def under_way(self) -> Collection[str]:
-        """The names of the runs that were started and whose last message was not told yet."""
+        """The names of the runs that were started and whose last message was not returned yet."""
 
     @abstractmethod
     def has_room(self, job: Job) -> bool:
-        """Whether it may be started now. One may always be that has everything for itself."""
+        """Whether it may be started now. If nothing else runs, any job may."""
 
     @abstractmethod
     def start(self, job: Job) -> None:
@@ -103,6 +103,6 @@ class Launcher(ABC):
         """End the run now. What it did since its last checkpoint is lost, and nothing else."""
 
     def close(self) -> None:
-        """Stop what is under way, and leave nothing behind."""
+        """Stop all active runs and clean up."""
         for name in [*self.under_way]:
             self.stop(name)

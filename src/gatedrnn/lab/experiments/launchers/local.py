@@ -1,4 +1,4 @@
-"""Runs in processes of this machine, several at a time: the launcher that needs nothing else."""
+"""Runs in processes of this machine, several at a time: the launcher without dependencies."""
 
 from __future__ import annotations
 

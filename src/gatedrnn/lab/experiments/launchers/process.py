@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from gatedrnn.lab.experiments.launchers.base import Job, Message
 
-_PATIENCE = 10.0  # seconds until a process that was told to end is killed
+_PATIENCE = 10.0  # seconds until a process that was asked to end is killed
 
 
 class RunProcess:
@@ -83,7 +83,7 @@ class RunProcess:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._reader.join()
-        with contextlib.suppress(BrokenPipeError):  # what a process that died at once did not take is still there
+        with contextlib.suppress(BrokenPipeError):  # unread input of a process that died at once
             self._process.stdin.close()
         self._process.stdout.close()
         if self._log.exists() and self._log.stat().st_size == 0:

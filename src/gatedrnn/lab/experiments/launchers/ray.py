@@ -54,7 +54,7 @@ class Ray(Remote):
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # of which Ray would warn
         import ray
 
-        # Ray prints what it hears of dying nodes, whatever it is told: not between the results.
+        # Ray prints messages about dying nodes in any case: keep them out of the results.
         self._open.enter_context(redirect_stdout(sys.stderr))
         self._open.callback(ray.shutdown)
         try:
@@ -97,7 +97,7 @@ class Ray(Remote):
     def _submit(self, job: Job, run: RemoteRun) -> None:
         import ray
 
-        # A run goes on to the bit from its last checkpoint: starting it again is never wrong.
+        # A run resumes bit-identically from its last checkpoint, so it can always be restarted.
         task = ray.remote(RemoteRun.__call__).options(num_cpus=job.threads, max_retries=-1, name=job.name)
         self._tasks[job.name] = task.remote(run)
 
@@ -124,6 +124,6 @@ class Ray(Remote):
 
 
 def _first_line(wrong: BaseException) -> str:
-    """Ray's errors hold the whole traceback of the node; its last line tells most."""
+    """Ray's errors hold the whole traceback of the node; its last line is the most useful."""
     lines = [line.strip() for line in str(wrong).splitlines() if line.strip()]
     return lines[-1] if lines else type(wrong).__name__

@@ -32,7 +32,7 @@ class Sender:
     """What a machine must have in common with the one that sends it runs."""
 
     version: str
-    #: A file in the folder of the sweep, and what stands in it.
+    #: A file in the folder of the sweep, and its content.
     mark: str
     text: str
 
@@ -158,7 +158,7 @@ class Remote(Launcher):
 
     @abstractmethod
     def _ended(self) -> Iterator[tuple[str, Message]]:
-        """The last messages of the runs that have ended since the last call, each told once; waits for the interval."""
+        """The last messages of the runs that ended since the last call, each returned once; waits for the interval."""
 
     @abstractmethod
     def _cancel(self, name: str) -> None:
@@ -179,7 +179,7 @@ class Remote(Launcher):
             if not line.endswith(b"\n"):
                 return
             self._read[name] += len(line)
-            with suppress(ValueError):  # a line that a dying machine left unfinished, and the next one behind it
+            with suppress(ValueError):  # a line that a dying machine left unfinished, joined with the next one
                 yield Message(**json.loads(line))
 
 

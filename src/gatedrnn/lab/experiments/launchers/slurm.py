@@ -17,7 +17,7 @@ from gatedrnn.lab.experiments.launchers.base import Job, LauncherError, Message
 from gatedrnn.lab.experiments.launchers.remote import Remote, RemoteRun, last_message
 
 _FOLDER = ".submitit"
-# A job that is interrupted continues: so often that there is no end.
+# An interrupted job is queued again without a limit.
 _INTERRUPTIONS = 10**6
 _GONE = 30.0  # seconds to wait for the end of a cancelled job
 
@@ -26,7 +26,7 @@ class SlurmRun(RemoteRun):
     """A run that submitit can interrupt and queue again."""
 
     def checkpoint(self) -> Any:
-        """Called when the time of the job is over, or its machine is wanted by others."""
+        """Called at the time limit of the job, or when it is preempted."""
         import submitit
 
         self.save()
@@ -97,7 +97,7 @@ class Slurm(Remote):
             line = str(wrong).strip().splitlines()
             return Message(failed=f"{line[-1] if line else type(wrong).__name__} (see {self._folder / name})")
         message = last_message(task.result())
-        shutil.rmtree(self._folder / name, ignore_errors=True)  # what submitit wrote is of no more use
+        shutil.rmtree(self._folder / name, ignore_errors=True)  # submitit's files are no longer needed
         return message
 
     def _cancel(self, name: str) -> None:

@@ -33,7 +33,7 @@ def main() -> int:
         record = _trained(job, _reporter(channel, job.run.task.metric), patience)
     except KeyboardInterrupt:
         return 1
-    except (ValueError, OSError) as wrong:  # what users can understand and mend
+    except (ValueError, OSError) as wrong:  # errors that users can fix
         _send(channel, failed=_one_line(str(wrong)))
         return 1
     except Exception as fault:
