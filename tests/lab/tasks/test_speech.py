@@ -27,7 +27,7 @@ def _generated(unusable: dict[str, list[str]] | None = None) -> Clips:
     loudness = torch.randint(100, 4000, (len(WORDS) * EACH, 1), generator=generator)
     samples = (loudness * torch.randn(len(WORDS) * EACH, 16_000, generator=generator) + 50).to(torch.int16)
     paths = tuple(f"{word}/{7919 * number:08x}_nohash_0.wav" for word in WORDS for number in range(EACH))
-    return Clips(samples, torch.arange(len(WORDS)).repeat_interleave(EACH), paths, unusable or {})
+    return Clips(samples, torch.arange(len(WORDS)).repeat_interleave(EACH), paths, unusable or {}, "0" * 64)
 
 
 @pytest.fixture
