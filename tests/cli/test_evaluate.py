@@ -110,7 +110,7 @@ def test_another_vocabulary_is_refused(runs: Path, tmp_path: Path, capsys: pytes
         (tmp_path / f"{split}.txt").write_text(words)
     for verb in ("evaluate", "generate"):
         assert main([verb, str(tmp_path / "run")]) == 2
-        assert "was made with different text (vocabulary) than the task text reads now" in capsys.readouterr().err
+        assert "was made with different data (vocabulary) than the task text reads now" in capsys.readouterr().err
     assert dataclasses.replace(task).corpus.words != task.corpus.words
 
 

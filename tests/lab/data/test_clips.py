@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -77,6 +78,10 @@ DAMAGE = [
     "index no JSON",
     "a path changed",
     "a list",
+    "samples a folder",
+    "index a folder",
+    "a file instead",
+    "a link instead",
 ]
 
 
@@ -98,6 +103,13 @@ def test_a_damaged_preparation_is_made_again(damage: str, tmp_path: Path, cache:
         index.write_text("{")
     elif damage == "a path changed":
         index.write_text(index.read_text().replace("yes/a", "yes/z"))
+    elif damage.endswith("a folder"):
+        path = samples if damage == "samples a folder" else index
+        path.unlink()
+        path.mkdir()
+    elif damage.endswith("instead"):
+        shutil.rmtree(place)
+        place.write_bytes(b"?") if damage == "a file instead" else place.symlink_to(tmp_path / "nowhere")
     else:
         index.write_text(json.dumps([1]))
     found = opened(tmp_path)
@@ -112,6 +124,49 @@ def test_a_changed_sound_file_is_read_again(tmp_path: Path) -> None:
     assert np.array_equal(opened(tmp_path).samples[0].numpy(), other)
 
 
+def test_the_fingerprint_is_that_of_paths_and_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = written(tmp_path)
+    first = opened(tmp_path)
+    samples = b"".join(GOOD[path].tobytes() for path in first.paths)
+    assert first.checksum == hashlib.sha256(samples).hexdigest()
+    assert opened(tmp_path).fingerprint == first.fingerprint
+    monkeypatch.setenv("GATEDRNN_CACHE", str(tmp_path / "another cache"))
+    shutil.copytree(folder, tmp_path / "elsewhere" / "words")
+    assert opened(tmp_path / "elsewhere").fingerprint == first.fingerprint  # wherever, and whenever made
+    (folder / "no/b_nohash_0.wav").rename(folder / "no/bb_nohash_0.wav")
+    renamed = opened(tmp_path)
+    assert renamed.checksum == first.checksum and renamed.fingerprint != first.fingerprint
+    (folder / "no/bb_nohash_0.wav").rename(folder / "no/b_nohash_0.wav")
+    (folder / "no/b_nohash_0.wav").write_bytes(toys.wav(GOOD["no/b_nohash_0.wav"][::-1]))
+    assert opened(tmp_path).fingerprint != first.fingerprint
+    (folder / "no/b_nohash_0.wav").write_bytes(b"")
+    silent = opened(tmp_path)
+    assert len(silent.paths) == 5 and silent.fingerprint != first.fingerprint
+
+
+def test_a_clip_damaged_after_unpacking_is_unpacked_again(tmp_path: Path, cache: Path) -> None:
+    """Also if its size is the same; and a file that was not unpacked is no clip."""
+    archive = toys.tar({path: toys.wav(samples) for path, samples in GOOD.items()}, ".")
+    data = toys.word_set(dict.fromkeys(WORDS, 3), archive)
+    toys.write(tmp_path, {"words.tar.gz": archive})
+    first = open_clips(data, tmp_path, WORDS, print)
+    unpacked = cache / "prepared" / data.key
+    (unpacked / "yes/a_nohash_0.wav").write_bytes(toys.wav(toys.spoken(seed=99)))
+    (unpacked / "yes/zzz.wav").write_bytes(toys.wav(toys.spoken(seed=98)))
+    said: list[str] = []
+    again = open_clips(data, tmp_path, WORDS, said.append)
+    assert again.paths == first.paths and torch.equal(again.samples, first.samples)
+    assert said[:3] == [
+        "checking unpacked clips",
+        "checking words.tar.gz",
+        "unpacking words.tar.gz, once: 0 files",
+    ]
+    assert (unpacked / "yes/a_nohash_0.wav").read_bytes() == toys.wav(GOOD["yes/a_nohash_0.wav"])
+    (unpacked / "yes/zzz.wav").write_bytes(toys.wav(toys.spoken(seed=98)))
+    said.clear()
+    assert open_clips(data, tmp_path, WORDS, said.append).paths == first.paths and said == []
+
+
 UNUSABLE: dict[str, tuple[bytes, str]] = {
     "two channels": (toys.wav(toys.spoken(32_000), channels=2), "of more than one channel"),
     "8 bits": (toys.wav(toys.spoken(8_000), width=1), "not of 16 bits a sample"),
@@ -123,6 +178,9 @@ UNUSABLE: dict[str, tuple[bytes, str]] = {
     "silent at another level": (toys.wav(np.full(16_000, 5)), "silent"),
     "broken off": (toys.wav(toys.spoken())[:-100], "broken off"),
     "no sound at all": (b"?" * 100, "not an uncompressed WAV file"),
+    "an empty file": (b"", "not an uncompressed WAV file"),
+    "a part of a header": (toys.wav(toys.spoken())[:30], "not an uncompressed WAV file"),
+    "no samples": (toys.wav(toys.spoken(0)), "not of 16,000 samples"),
     "a header alone": (toys.wav(toys.spoken())[:46], "broken off"),
     "a compressed WAV": (
         toys.wav(toys.spoken()).replace(b"\x01\x00\x01\x00", b"\x55\x00\x01\x00", 1),
@@ -145,6 +203,26 @@ def test_a_clip_that_cannot_be_used_is_named_and_left_out(what: str, tmp_path: P
     assert again.unusable == found.unusable
 
 
+@pytest.mark.parametrize(
+    ("target", "fault"),
+    [
+        ("nowhere", "cannot be read (No such file or directory)"),
+        ("b_nohash_0.wav", "cannot be read (Too many levels of symbolic links)"),
+    ],
+)
+def test_a_link_to_nowhere_is_named_and_left_out(target: str, fault: str, tmp_path: Path) -> None:
+    clip = written(tmp_path) / "no/b_nohash_0.wav"
+    clip.unlink()
+    clip.symlink_to(target)
+    assert opened(tmp_path).unusable == {fault: ["no/b_nohash_0.wav"]}
+    said: list[str] = []
+    assert len(opened(tmp_path, said.append).paths) == 5 and said == []
+    clip.unlink()
+    clip.symlink_to("a_nohash_0.wav")
+    found = opened(tmp_path)
+    assert found.unusable == {} and np.array_equal(found.samples[4].numpy(), GOOD["no/a_nohash_0.wav"])
+
+
 def test_many_are_counted_and_some_of_them_named(tmp_path: Path) -> None:
     short = {f"yes/{name}_nohash_0.wav": toys.wav(toys.spoken(100 + n)) for n, name in enumerate("defg")}
     written(tmp_path, {**short, "no/a_nohash_0.wav": toys.wav(np.zeros(16_000))})
@@ -157,7 +235,7 @@ def test_many_are_counted_and_some_of_them_named(tmp_path: Path) -> None:
 def test_a_clip_that_must_not_be_read_becomes_usable_when_it_may(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = written(tmp_path)
+    written(tmp_path)
 
     def refusing(path: Path, mode: str) -> Any:
         if path.name == "b_nohash_0.wav" and path.parent.name == "no":
@@ -166,9 +244,12 @@ def test_a_clip_that_must_not_be_read_becomes_usable_when_it_may(
 
     with monkeypatch.context() as patch:
         patch.setattr(sound, "open", refusing, raising=False)
-        assert opened(tmp_path).unusable == {"cannot be read (Permission denied)": ["no/b_nohash_0.wav"]}
-    (folder / "no/b_nohash_0.wav").chmod(0o600)
-    assert opened(tmp_path).unusable == {}
+        first = opened(tmp_path)
+        assert first.unusable == {"cannot be read (Permission denied)": ["no/b_nohash_0.wav"]} and len(first.paths) == 5
+        said: list[str] = []
+        assert opened(tmp_path, said.append).unusable == first.unusable and said == []
+    found = opened(tmp_path)  # the file is as it was: the error has passed
+    assert found.unusable == {} and np.array_equal(found.samples[4].numpy(), GOOD["no/b_nohash_0.wav"])
 
 
 def test_a_folder_in_place_of_a_clip(tmp_path: Path) -> None:
@@ -178,7 +259,7 @@ def test_a_folder_in_place_of_a_clip(tmp_path: Path) -> None:
 
 def test_no_usable_clip_is_an_error_and_leaves_nothing(tmp_path: Path, cache: Path) -> None:
     written(tmp_path, dict.fromkeys(GOOD, toys.wav(np.zeros(16_000))))
-    with pytest.raises(DataError, match="words has no clip that can be used, of 6"):
+    with pytest.raises(DataError, match="words has no clip that can be used, of 6: 6 silent \\(yes/a_nohash"):
         opened(tmp_path)
     assert list((cache / "prepared").iterdir()) == []
 
@@ -186,7 +267,7 @@ def test_no_usable_clip_is_an_error_and_leaves_nothing(tmp_path: Path, cache: Pa
 def test_a_missing_word_is_named(tmp_path: Path) -> None:
     folder = written(tmp_path)
     shutil.rmtree(folder / "no")
-    with pytest.raises(DataError, match=f"cannot read {folder}/no: No such file"):
+    with pytest.raises(DataError, match=f"the folder of a word is missing in {folder}: no"):
         open_clips(toys.word_set({"yes": 3, "no": 3}), tmp_path, WORDS, print)
 
 

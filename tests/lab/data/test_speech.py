@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import tarfile
 from pathlib import Path
 
 import pytest
 
-from gatedrnn.lab.data import SETS, DataError, MissingDataError, speech_folder
+from gatedrnn.lab.data import SETS, DataError, MissingDataError, speech, speech_folder
 from gatedrnn.lab.data.speech import SpeechData, open_speech
 from tests.lab.data import toys
 
@@ -35,7 +36,36 @@ def test_an_archive_is_unpacked_once_with_what_belongs_to_the_set(tmp_path: Path
     assert open_speech(SPOKEN, tmp_path) == folder and folder.stat().st_ino == first
 
 
-@pytest.mark.parametrize("damage", ["a clip shorter", "a clip gone", "the list gone", "the list damaged"])
+def test_unpacking_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(speech, "_REPORTED", 4)
+    toys.write(tmp_path, {"spoken.tar.gz": ARCHIVE})
+    said: list[str] = []
+    open_speech(SPOKEN, tmp_path, said.append)
+    assert said == [
+        "checking spoken.tar.gz",
+        "unpacking spoken.tar.gz, once: 0 files",
+        "unpacking spoken.tar.gz, once: 4 files",
+        "unpacking spoken.tar.gz, once: 8 files",
+        "unpacked 9 files",
+    ]
+    said.clear()
+    open_speech(SPOKEN, tmp_path, said.append)
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "a clip shorter",
+        "a clip gone",
+        "the list gone",
+        "the list damaged",
+        "the list shorter",
+        "the list a folder",
+        "a file instead",
+        "a link instead",
+    ],
+)
 def test_a_damaged_unpacked_folder_is_unpacked_again(damage: str, tmp_path: Path) -> None:
     toys.write(tmp_path, {"spoken.tar.gz": ARCHIVE})
     folder = open_speech(SPOKEN, tmp_path)
@@ -45,6 +75,15 @@ def test_a_damaged_unpacked_folder_is_unpacked_again(damage: str, tmp_path: Path
         (folder / "yes/a_nohash_0.wav").unlink()
     elif damage == "the list gone":
         (folder / "unpacked.csv").unlink()
+    elif damage == "the list shorter":
+        lines = (folder / "unpacked.csv").read_bytes().splitlines(keepends=True)
+        (folder / "unpacked.csv").write_bytes(b"".join(line for line in lines if b"yes/a" not in line))
+    elif damage == "the list a folder":
+        (folder / "unpacked.csv").unlink()
+        (folder / "unpacked.csv").mkdir()
+    elif damage.endswith("instead"):
+        shutil.rmtree(folder)
+        folder.write_bytes(b"?") if damage == "a file instead" else folder.symlink_to(tmp_path / "nowhere")
     else:
         (folder / "unpacked.csv").write_bytes(b"yes/a_nohash_0.wav,many\n")
     assert open_speech(SPOKEN, tmp_path) == folder
@@ -135,7 +174,6 @@ def test_a_folder_is_preferred_and_given_as_it_lies(tmp_path: Path, cache: Path)
 WRONG_FOLDERS = {
     "a clip missing": ({"yes/a_nohash_0.wav": None}, "spoken/yes holds 2 clips, expected 3"),
     "a clip too many": ({"yes/d.wav": b"x" * 99}, "spoken/yes holds 4 clips, expected 3"),
-    "an empty clip": ({"no/a_nohash_0.wav": b"x" * 44}, "spoken/no/a_nohash_0.wav is damaged: 44 bytes"),
     "a list missing": ({"testing_list.txt": None}, "cannot read .*/spoken/testing_list.txt: No such file"),
     "a shorter list": (
         {"testing_list.txt": b"no/a_nohash_0.wav\n"},
@@ -159,8 +197,27 @@ def test_a_folder_that_is_not_the_set(what: str, tmp_path: Path) -> None:
 
 def test_a_word_missing_is_named(tmp_path: Path) -> None:
     toys.write(tmp_path / "spoken", {path: content for path, content in CONTENTS.items() if not path.startswith("no/")})
-    with pytest.raises(DataError, match=f"cannot read {tmp_path}/spoken/no: No such file or directory"):
+    with pytest.raises(DataError, match=f"^the folder of a word is missing in {tmp_path}/spoken: no$"):
         open_speech(SPOKEN, tmp_path)
+    shutil.rmtree(tmp_path / "spoken/yes")
+    with pytest.raises(DataError, match=f"^the folders of 2 words are missing in {tmp_path}/spoken: yes, no$"):
+        open_speech(SPOKEN, tmp_path)
+
+
+def test_verify_names_clips_without_sound_and_links_to_nowhere(tmp_path: Path) -> None:
+    """They are no reason not to open the folder: what is done with them is an option of the task."""
+    folder = toys.write(tmp_path / "spoken", {**CONTENTS, "no/a_nohash_0.wav": b"x" * 44})
+    assert open_speech(SPOKEN, tmp_path) == folder
+    assert [checked.damage for checked in SPOKEN.verify(tmp_path)] == [
+        f"{folder}/no/a_nohash_0.wav is damaged: 44 bytes"
+    ]
+    for name in ("a", "b"):
+        (folder / f"yes/{name}_nohash_0.wav").unlink()
+        (folder / f"yes/{name}_nohash_0.wav").symlink_to(folder / "nowhere")
+    assert [checked.damage for checked in SPOKEN.verify(tmp_path)] == [
+        f"cannot read {folder}/yes/a_nohash_0.wav: No such file or directory; "
+        "and 2 more: yes/b_nohash_0.wav, no/a_nohash_0.wav"
+    ]
 
 
 def test_a_missing_set_is_told_in_one_message(tmp_path: Path) -> None:
@@ -191,6 +248,14 @@ WRONG_MANIFESTS = {
     "another manifest": (
         {"manifest.csv": FEW["manifest.csv"].replace(b"training", b"testing_", 1)},
         f"manifest.csv is damaged: {_CHECKSUM}",
+    ),
+    "several clips": (
+        {"yes/a_nohash_0.wav": b"", "no/a_nohash_0.wav": None, "no/d.wav": b"x"},
+        f"few/yes/a_nohash_0.wav is damaged: {_CHECKSUM}; and 2 more: no/a_nohash_0.wav, no/d.wav$",
+    ),
+    "a word missing": (
+        {"no/a_nohash_0.wav": None, "no/b_nohash_0.wav": None},
+        "^the folder of a word is missing in .*/few: no$",
     ),
     "no manifest": ({"manifest.csv": None}, "cannot read .*/few/manifest.csv: No such file"),
 }

@@ -178,7 +178,8 @@ def spoken(samples: int = 16_000, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(-2000, 2000, samples).astype(np.int16)
 
 
-def word_set(words: Mapping[str, int]) -> SpeechData:
-    """A set of so many clips of these words, without lists."""
+def word_set(words: Mapping[str, int], archive: bytes | None = None) -> SpeechData:
+    """A set of so many clips of these words, without lists; also as an archive, words.tar.gz."""
     facts = {"name": "words", "title": "words", "licence": "free", "folders": (".",)}
-    return SpeechData(**facts, files=(), tree=Words(("words",), words, {}))
+    files = () if archive is None else (file("words.tar.gz", archive, "sha256"),)
+    return SpeechData(**facts, files=files, tree=Words(("words",), words, {}))

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from gatedrnn.lab.data import Clips, DataError, official_split, speaker_of
+from gatedrnn.lab.data import SETS, Clips, DataError, official_split, speaker_of
 from gatedrnn.lab.models import Model
 from gatedrnn.lab.records import read_json
 from gatedrnn.lab.tasks import Speech, speech
 from gatedrnn.lab.tasks.speech import WORDS
-from gatedrnn.lab.training import Run, Status, Training, train
+from gatedrnn.lab.training import RefusedError, Run, Status, Training, open_trained, train
+
+from ..data import toys
+from ..training.runs import StopError, stop_at
 
 EACH = 20  # clips of a word
 
@@ -27,7 +32,7 @@ def _generated(unusable: dict[str, list[str]] | None = None) -> Clips:
     loudness = torch.randint(100, 4000, (len(WORDS) * EACH, 1), generator=generator)
     samples = (loudness * torch.randn(len(WORDS) * EACH, 16_000, generator=generator) + 50).to(torch.int16)
     paths = tuple(f"{word}/{7919 * number:08x}_nohash_0.wav" for word in WORDS for number in range(EACH))
-    return Clips(samples, torch.arange(len(WORDS)).repeat_interleave(EACH), paths, unusable or {})
+    return Clips(samples, torch.arange(len(WORDS)).repeat_interleave(EACH), paths, unusable or {}, "0" * 64)
 
 
 @pytest.fixture
@@ -183,6 +188,93 @@ def test_a_run_says_how_far_the_data_is_and_notes_what_was_skipped(opened: list[
     assert notes == ["preparing clips", skipped]
     assert record["notes"] == [skipped] and read_json(tmp_path / "run" / "record.json")["notes"] == [skipped]
     assert set(record["test"]) == {"loss", "accuracy"} and record["outcome"] == "finished"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Seven clips of each word, as files."""
+    monkeypatch.setenv("GATEDRNN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("GATEDRNN_DATA", str(tmp_path))
+    monkeypatch.setitem(SETS, "speech_commands", toys.word_set(dict.fromkeys(WORDS, 7)))
+    clips = {f"{word}/{number}_nohash_0.wav": number for word in WORDS for number in range(7)}
+    return toys.write(tmp_path / "words", {path: toys.wav(toys.spoken(seed=seed)) for path, seed in clips.items()})
+
+
+SMALL = Run(
+    Speech(),
+    Model(hidden_size=2, encoder_size=2, read="mean"),
+    Training(optimizer="adamw", batch_size=5, updates=2, evaluate_every=2, threads=1, checkpoint_seconds=0.0),
+)
+SKIPPED = "skipped 1 of 70 clips: 1 silent (go/2_nohash_0.wav)"
+
+
+def _small() -> Run:
+    """With a task that has not opened its data."""
+    return dataclasses.replace(SMALL, task=Speech())
+
+
+def _silence(folder: Path, word: str = "go", number: int = 2) -> None:
+    (folder / f"{word}/{number}_nohash_0.wav").write_bytes(toys.wav(np.zeros(16_000)))
+
+
+def test_other_clips_are_refused(folder: Path, tmp_path: Path) -> None:
+    """They are split differently: test clips would be those that were trained on."""
+    with pytest.raises(StopError):
+        train(_small(), tmp_path / "run", stop_at(2))
+    clip = folder / "go/2_nohash_0.wav"
+    kept = clip.read_bytes()
+    _silence(folder)
+    refused = r"at update 1 was made with different data \(clips\) than the task speech reads now; use the same files"
+    with pytest.raises(RefusedError, match=refused):
+        train(_small(), tmp_path / "run")
+    with pytest.raises(RefusedError, match=refused):
+        open_trained(tmp_path / "run")
+    clip.write_bytes(kept)
+    assert open_trained(tmp_path / "run").update is None  # the weights of the best validation
+    assert train(_small(), tmp_path / "run")["outcome"] == "finished"
+
+
+def test_a_run_without_a_fingerprint_resumes_and_notes_what_is_different(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As runs that began before there was one."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Speech, "fingerprint", lambda task: {})
+        with pytest.raises(StopError):
+            train(_small(), tmp_path / "run", stop_at(2))
+    _silence(folder)
+    open_trained(tmp_path / "run")
+    assert train(_small(), tmp_path / "run")["notes"] == [SKIPPED]
+
+
+def test_what_is_not_different_is_noted_once(folder: Path, tmp_path: Path) -> None:
+    _silence(folder)
+    with pytest.raises(StopError):
+        train(_small(), tmp_path / "run", stop_at(2))
+    said: list[str | None] = []
+    record = train(_small(), tmp_path / "run", lambda status: said.append(status.note))
+    assert record["notes"] == [SKIPPED] and record["resumed"] == 1 and SKIPPED not in said
+
+
+def test_too_few_clips_are_told_with_the_reason(folder: Path) -> None:
+    for number in range(5):
+        _silence(folder, number=number)
+    first = ", ".join(f"go/{number}_nohash_0.wav" for number in range(3))
+    with pytest.raises(DataError) as raised:
+        Speech().splits(None)
+    assert str(raised.value) == (
+        "there is no clip of 'go' for validation: too few can be used; unusable are 5 of 7 clips: "
+        f"5 silent ({first}, …)"
+    )
+    for number in (5, 6):
+        _silence(folder, number=number)
+    with pytest.raises(DataError, match=r"no clip of 'go' for training: .* unusable are 7 of 7 clips: 7 silent \("):
+        Speech().splits(None)
+
+
+def test_too_few_clips_asked_for(opened: list[Any]) -> None:
+    with pytest.raises(DataError, match=r"no clip of '\w+' for \w+ among the 7 in use: use more clips$"):
+        Speech(clips=7, split="speaker").splits(None)
 
 
 @pytest.mark.slow

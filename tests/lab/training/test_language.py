@@ -91,7 +91,7 @@ def test_another_text_is_refused(tmp_path: Path) -> None:
     own_text(tmp_path / "text", test=104)  # in the same files
     before = sorted(path.name for path in (tmp_path / "run" / CHECKPOINTS).iterdir())
     fresh = dataclasses.replace(run, task=dataclasses.replace(run.task))
-    with pytest.raises(RefusedError, match=r"was made with different text \(test\) than the task text reads now"):
+    with pytest.raises(RefusedError, match=r"was made with different data \(test\) than the task text reads now"):
         train(fresh, tmp_path / "run")
     assert sorted(path.name for path in (tmp_path / "run" / CHECKPOINTS).iterdir()) == before
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gatedrnn.lab.data.clips import Clips, Say
+from gatedrnn.lab.data.clips import Clips
 from gatedrnn.lab.data.corpus import END_OF_LINE, UNKNOWN, Corpus, read_corpus
 from gatedrnn.lab.data.declared import Checked, DataSet
 from gatedrnn.lab.data.errors import DataError, MissingDataError
@@ -12,6 +12,7 @@ from gatedrnn.lab.data.opening import clips, images, speech_folder, text_files
 from gatedrnn.lab.data.places import data_folder
 from gatedrnn.lab.data.sets import SETS
 from gatedrnn.lab.data.sound import SAMPLES, official_split, speaker_of
+from gatedrnn.lab.data.speech import Say
 
 __all__ = [
     "END_OF_LINE",

@@ -43,19 +43,25 @@ def appearing(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def appearing_folder(path: Path) -> Iterator[Path]:
-    """The same for a folder, which takes the place of one that is there."""
+    """The same for a folder, which takes the place of whatever is there."""
     temporary = _temporary(path)
-    if temporary.exists():
-        shutil.rmtree(temporary)
+    _remove(temporary)
     try:
         temporary.mkdir(parents=True)
         yield temporary
         os.sync()
-        if path.exists():
-            shutil.rmtree(path)
+        _remove(path)
         os.rename(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _remove(path: Path) -> None:
+    """A folder, a file or a link, which is not followed."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _temporary(path: Path) -> Path:

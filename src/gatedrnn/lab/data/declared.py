@@ -92,7 +92,7 @@ class DataSet:
         for copy in {copy.path.resolve(): copy for copy in found}.values():
             yield _checked(copy.path, copy.check)
         if self.tree is not None and (folder := self.tree.found(root)) is not None:
-            yield _checked(folder, partial(self.tree.check, folder))
+            yield _checked(folder, partial(self.tree.verify, folder))
 
     def missing_text(self, root: Path, missing: list[File]) -> str:
         """One message for a set that is not there: what to do, and the files with checksums and addresses."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+_NAMED = 3  # in a message
 
 
 class DataError(ValueError):
@@ -13,6 +15,11 @@ class DataError(ValueError):
 
 class MissingDataError(DataError):
     """A set that is not there; the message names the files, their checksums and where to put them."""
+
+
+def first_of(names: Sequence[str]) -> str:
+    """The first names for a message, and whether there are more."""
+    return ", ".join(names[:_NAMED]) + ", …" * (len(names) > _NAMED)
 
 
 @contextmanager

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gatedrnn.lab.data.clips import Clips, Say, open_clips
+from gatedrnn.lab.data.clips import Clips, open_clips
 from gatedrnn.lab.data.image_formats import ImageData
 from gatedrnn.lab.data.image_sets import ImageSet, open_images
 from gatedrnn.lab.data.places import data_folder
 from gatedrnn.lab.data.sets import known
-from gatedrnn.lab.data.speech import SpeechData, open_speech
+from gatedrnn.lab.data.speech import Say, SpeechData, open_speech
 from gatedrnn.lab.data.text import TextData, open_text
 
 
@@ -28,12 +28,13 @@ def text_files(name: str, root: Path | None = None) -> dict[str, Path]:
     return open_text(known(name, TextData), data_folder(root))
 
 
-def speech_folder(root: Path | None = None, subset: bool = False) -> Path:
+def speech_folder(root: Path | None = None, subset: bool = False, say: Say = lambda text: None) -> Path:
     """The folder of Speech Commands v0.02, or of the small subset of v0.01, checked. Errors as for ``images``.
 
-    An archive is unpacked into the cache the first time. Results on the subset are not those of the benchmark.
+    An archive is unpacked into the cache the first time. ``say`` is called with the progress. Results on
+    the subset are not those of the benchmark.
     """
-    return open_speech(_speech(subset), data_folder(root))
+    return open_speech(_speech(subset), data_folder(root), say)
 
 
 def clips(words: Sequence[str], root: Path | None = None, subset: bool = False, say: Say = lambda text: None) -> Clips:

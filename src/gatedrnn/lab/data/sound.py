@@ -11,6 +11,7 @@ import numpy as np
 
 RATE = 16_000  # samples a second
 SAMPLES = 16_000  # of a clip
+UNREADABLE = "cannot be read"  # how the text of an error of the system begins: it may pass
 _WIDTH = 2  # bytes of a sample
 _MOST_SPEAKERS = 2**27 - 1
 
@@ -29,7 +30,7 @@ def read_clip(path: Path) -> np.ndarray:
                     raise UnusableError(fault)
             content = clip.readframes(SAMPLES)
     except OSError as wrong:
-        raise UnusableError(f"cannot be read ({wrong.strerror or wrong})") from wrong
+        raise UnusableError(f"{UNREADABLE} ({wrong.strerror or wrong})") from wrong
     except (wave.Error, EOFError, struct.error, RuntimeError) as wrong:  # what wave makes of damaged headers
         raise UnusableError("not an uncompressed WAV file") from wrong
     if len(content) != SAMPLES * _WIDTH:

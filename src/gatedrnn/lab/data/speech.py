@@ -7,7 +7,7 @@ import hashlib
 import os
 import tarfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
@@ -16,10 +16,13 @@ from gatedrnn.lab.data.declared import DataSet
 from gatedrnn.lab.data.errors import DataError, MissingDataError, naming
 from gatedrnn.lab.data.files import Found
 from gatedrnn.lab.data.places import cache_folder
-from gatedrnn.lab.data.trees import Tree
+from gatedrnn.lab.data.trees import Tree, clip_names
 
 _LIST = "unpacked.csv"  # path, size and sha256 of every file, written last
 _LARGEST = 8 << 20  # bytes; the longest recording of noise has 3 MB
+_REPORTED = 10_000  # files between two reports
+
+Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,29 +32,56 @@ class SpeechData(DataSet):
     tree: Tree = field()
 
 
-def open_speech(data: SpeechData, root: Path) -> Path:
-    """The folder of a set, checked."""
+@dataclass(frozen=True)
+class SpeechFolder:
+    """The folder of a set."""
+
+    path: Path
+    #: Of what was unpacked into the cache, the sha256 of every file. None for a folder of the user's.
+    checksums: Mapping[str, str] | None = None
+
+    def clips(self, word: str) -> list[str]:
+        """The sound files of a word, as "word/file.wav"."""
+        if self.checksums is None:
+            return [f"{word}/{name}" for name in clip_names(self.path / word)]
+        return [path for path in self.checksums if path.startswith(f"{word}/")]
+
+
+def open_speech(data: SpeechData, root: Path, say: Say = lambda text: None) -> Path:
+    """The folder of a set, checked. ``say`` is called with the progress."""
+    return find_speech(data, root, say).path
+
+
+def find_speech(data: SpeechData, root: Path, say: Say, compared: Collection[str] = ()) -> SpeechFolder:
+    """The same with what is known of its files. Of those in the cache the sizes are checked, and where they are of the
+    words ``compared`` also the checksums."""
     folder = data.tree.found(root)
     if folder is not None:
         data.tree.check(folder)
-        return folder
+        return SpeechFolder(folder)
     found, missing = data.look(root)
     if not found:
         raise MissingDataError(data.missing_text(root, missing))
     (archive,) = found
     unpacked = cache_folder() / "prepared" / data.key
-    if not _whole(unpacked):
+    checksums = _whole(unpacked, data.tree, compared)
+    if checksums is None:
+        say(f"checking {archive.path.name}")
         archive.check()
         with naming(unpacked, "write"), alone(unpacked):
-            if not _whole(unpacked):  # another process may have unpacked it meanwhile
-                with appearing_folder(unpacked) as folder:
-                    _unpack(archive, data.tree, folder)
-    return unpacked
+            checksums = _whole(unpacked, data.tree, compared)  # another process may have unpacked it meanwhile
+            if checksums is None:
+                with appearing_folder(unpacked) as new:
+                    checksums = _unpack(archive, data.tree, new, say)
+    return SpeechFolder(unpacked, checksums)
 
 
-def _unpack(archive: Found, tree: Tree, folder: Path) -> None:
+def _unpack(archive: Found, tree: Tree, folder: Path, say: Say) -> dict[str, str]:
+    """Writes the files and the list of them; returns their checksums."""
     listed: dict[str, tuple[int, str]] = {}
     for name, content in _members(archive, tree):
+        if len(listed) % _REPORTED == 0:
+            say(f"unpacking {archive.path.name}, once: {len(listed):,} files")
         if name in listed:
             raise DataError(f"{archive.path} is damaged: {name} is in it twice")
         path = folder / name
@@ -64,6 +94,8 @@ def _unpack(archive: Found, tree: Tree, folder: Path) -> None:
         raise DataError(f"{archive.path} is damaged: {wrong}") from wrong
     with open(folder / _LIST, "w", encoding="utf-8", newline="") as stream:
         csv.writer(stream).writerows((name, *facts) for name, facts in listed.items())
+    say(f"unpacked {len(listed):,} files")
+    return {name: checksum for name, (_, checksum) in listed.items()}
 
 
 def _members(archive: Found, tree: Tree) -> Iterator[tuple[str, bytes]]:
@@ -87,11 +119,23 @@ def _members(archive: Found, tree: Tree) -> Iterator[tuple[str, bytes]]:
         raise DataError(f"{archive.path} is damaged: {wrong}") from wrong
 
 
-def _whole(folder: Path) -> bool:
-    """Whether every file that was unpacked is there with its size."""
+def _whole(folder: Path, tree: Tree, compared: Collection[str]) -> dict[str, str] | None:
+    """The checksums of what was unpacked. None if a file is not there with its size, or one of these words is not what
+    was unpacked."""
+    checksums = {}
     with naming(folder):
         try:
             with open(folder / _LIST, encoding="utf-8", newline="") as stream:
-                return all(os.stat(folder / name).st_size == int(size) for name, size, _ in csv.reader(stream))
-        except (FileNotFoundError, NotADirectoryError, ValueError):
-            return False
+                for name, size, checksum in csv.reader(stream):
+                    if os.stat(folder / name).st_size != int(size):
+                        return None
+                    if name.partition("/")[0] in compared and _sha256(folder / name) != checksum:
+                        return None
+                    checksums[name] = checksum
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError):
+            return None
+    return checksums if tree.complete(checksums) else None
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

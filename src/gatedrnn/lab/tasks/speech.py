@@ -80,6 +80,9 @@ class Speech(Task):
         text = self._clips.unusable_text()
         return (f"skipped {text}",) if text else ()
 
+    def fingerprint(self) -> dict[str, str]:
+        return {"clips": self._clips.fingerprint}
+
     def stream(self, batch_size: int, seed: int) -> Stream:
         numbers = self._numbers["training"]
         return Epochs(len(numbers), self._taker(numbers), batch_size, seed)
@@ -116,9 +119,17 @@ class Speech(Task):
             own = own[torch.randperm(len(own), generator=generator)][: self.clips]
             for part, numbers in self._parts(own).items():
                 if not len(numbers):
-                    raise DataError(f"there is no clip of {word!r} for {part}: use more clips")
+                    raise DataError(self._too_few(word, len(own), part))
                 parts[part].append(numbers)
         return {part: torch.cat(found) for part, found in parts.items()}
+
+    def _too_few(self, word: str, own: int, part: str) -> str:
+        """What to say where the clips of a word leave none for a part."""
+        text = f"there is no clip of {word!r} for {part}"
+        if self.clips is not None:
+            return f"{text} among the {own} in use: use more clips"
+        unusable = self._clips.unusable_text(word)
+        return f"{text}: too few can be used" + (f"; unusable are {unusable}" if unusable else f", {own}")
 
     def _parts(self, numbers: Tensor) -> dict[str, Tensor]:
         """The clips of one word, in random order, by part."""

@@ -80,7 +80,8 @@ def _train(
     state = State(run, claim, network, stream, pace, ranks)
 
     # Continue where a checkpoint is.
-    notes = [*claim.notes, *(state.restore() if claim.begun else task.remarks)]
+    notes = [*claim.notes, *(state.restore() if claim.begun else ())]
+    notes += [remark for remark in task.remarks if remark not in state.counts.notes]
     if claim.writes and (elsewhere := write_environment(claim.out, environment(engine_of(run, network)))):
         notes.append(elsewhere)
     counts = state.counts

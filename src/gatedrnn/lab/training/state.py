@@ -67,11 +67,14 @@ def _generator(rank: int) -> str:
 
 def check_data(task: Task, checkpoint: Checkpoint, *names: str) -> None:
     """Raise RefusedError where the checkpoint was made with other data; only ``names`` of it count where given."""
-    made, here = checkpoint.note.get("data", {}), task.fingerprint()
+    made = checkpoint.note.get("data")
+    if not made:  # the task has no fingerprint, or had none when the checkpoint was made
+        return
+    here = task.fingerprint()
     other = [name for name in names or made if made.get(name) != here.get(name)]
-    if made and other:
+    if other:
         raise RefusedError(
-            f"the checkpoint at update {checkpoint.update} was made with different text ({', '.join(other)}) than the "
+            f"the checkpoint at update {checkpoint.update} was made with different data ({', '.join(other)}) than the "
             f"task {task.name} reads now; use the same files"
         )
 

@@ -46,7 +46,8 @@ def open_trained(path: Path, tasks: Mapping[str, type[Task]] = TASKS, **changed:
     run = dataclasses.replace(run, task=task)
     run.check()
     checkpoint, damaged = _checkpoint(path, folder, [options["key"], *options.get("extends", [])])
-    check_data(task, checkpoint, "vocabulary")
+    # Another text may be evaluated; with other clips, some that were trained on would be test clips.
+    check_data(task, checkpoint, "vocabulary", "clips")
     name = BEST_FILE if BEST_FILE in checkpoint.files else WEIGHTS_FILE
     network = run.model.build(Sizes(task.input_size, task.output_size, task.last, task.t_max), device="meta")
     try:
