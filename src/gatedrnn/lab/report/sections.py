@@ -189,7 +189,7 @@ def _tables_of(item: Item, budget: str, task: str, groups: Sequence[Group]) -> l
     name = _budget_name(item, budget)
     prefix = f"{name[0].upper()}{name[1:]}. " + (f"Task {task}. " if len(item.tasks) > 1 else "")
     if item.view == "length":
-        table = lengths.table(groups, item.threshold)
+        table = lengths.table(groups, item.threshold, len({slot.grid for slot in item.declared[budget].values()}))
         return [replace(table, caption=prefix + table.caption)]
     return _tables(groups, item.threshold, item.view, prefix, item.milestones)
 
@@ -258,7 +258,8 @@ def _charts_over_lengths(
         learning_curves(f"{stem}_{length}", f"T={length}: {title}", part, part[0].measure, looks, threshold)
         for length, part in lengths.by_length(groups).items()
     ]
-    return [lengths.chart(stem, title, groups, looks, threshold), *curves]
+    whole = lengths.chart(stem, title, groups, looks, threshold)
+    return curves if whole is None else [whole, *curves]
 
 
 def _budget_name(item: Item, budget: str) -> str:
