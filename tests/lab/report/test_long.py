@@ -14,6 +14,7 @@ from gatedrnn.lab.report.fields import evaluation, kept
 from gatedrnn.lab.report.groups import group
 from gatedrnn.lab.report.items import item_of, own_items, paper_items
 from gatedrnn.lab.report.looks import Looks
+from gatedrnn.lab.report.make import read_report
 from gatedrnn.lab.report.runs import LabRun, load
 from gatedrnn.lab.report.stability import stability_charts
 from tests.lab.report.records import declare, write_image_run, write_run
@@ -80,7 +81,19 @@ def test_of_a_search_the_run_that_counts_decides_about_divergence(tmp_path: Path
     markdown, _, _ = report(tmp_path, [SPEECH])
     (row,) = [line for line in markdown.splitlines() if line.startswith("| fast is stable on a length of 16,000")]
     assert "| not decided | fast does not diverge; sigmoid diverges; refine diverges; UR diverges |" in row
-    assert "fast: not run; 1 of 1 runs diverged; refine: not run; UR: not run" in row
+    assert "fast: not run; sigmoid: 1 of 1 runs diverged; refine: not run; UR: not run" in row
+
+
+def test_results_on_the_subset_name_it(tmp_path: Path) -> None:
+    """In the title of each chart and the caption of each table that has a result."""
+    write_image_run(tmp_path / "runs" / "a", "fast", 0, "speech", 0.2, budget="desk", grid="speech")
+    name = "esk budget, subset of 2,000 clips, not the paper's setting"
+    section = read_report(tmp_path / "runs").sections[0]
+    assert section.label == "tab:results_sc"
+    assert section.charts and all(f"(d{name})" in chart.title for chart in section.charts)
+    assert len(section.verdicts) == 2 and all(f" at d{name}" in table.caption for table in section.verdicts)
+    assert section.tables and all(table.caption.startswith(f"D{name}. ") for table in section.tables)
+    assert SPEECH.budget_name("paper") == "the paper's setting" and TONES.budget_name("desk") == "desk budget"
 
 
 def test_a_divergence_stands_beside_the_number(tmp_path: Path) -> None:

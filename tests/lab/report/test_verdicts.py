@@ -188,13 +188,13 @@ def test_diverging(sweep: dict[str, Group], tmp_path: Path) -> None:
     found = Diverges("NRU").check(groups_in(tmp_path), None)
     assert (found.holds, found.seen) == (
         None,
-        "3 of 4 runs diverged, 1 stopped early; best mse of the others 0.0001111",
+        "NRU: 3 of 4 runs diverged, 1 stopped early; best mse of the others 0.0001111",
     )
 
 
 def test_not_diverging(sweep: dict[str, Group], tmp_path: Path) -> None:
     assert [holds(Stable(name), sweep) for name in ("chrono", "fast", "UR")] == [False, True, None]
-    assert Stable("fast").check(sweep, None).seen.startswith("0 of 3 runs diverged; best mse 0.0")
+    assert Stable("fast").check(sweep, None).seen.startswith("fast: 0 of 3 runs diverged; best mse 0.0")
     for seed, outcome in enumerate(("finished", "finished", "finished", "diverged")):
         write_run(tmp_path / f"{seed}", "NRU", seed, outcome=outcome)
         write_run(tmp_path / f"f{seed}", "fast", seed, outcome=None if seed else "finished")

@@ -125,7 +125,7 @@ class Diverges:
         what = f"{self.model} diverges"
         if self.model not in groups:
             return _not_run(what, self.model)
-        diverged, trained, cut, seen = _divergence(groups[self.model].runs)
+        diverged, trained, cut, seen = _divergence(self.model, groups[self.model].runs)
         return Checked(what, _alike(diverged, trained, cut), seen)
 
 
@@ -140,7 +140,7 @@ class Stable:
         what = f"{self.model} does not diverge"
         if self.model not in groups:
             return _not_run(what, self.model)
-        diverged, trained, cut, seen = _divergence(groups[self.model].runs)
+        diverged, trained, cut, seen = _divergence(self.model, groups[self.model].runs)
         return Checked(what, _alike(trained, diverged, cut), seen)
 
 
@@ -303,11 +303,11 @@ def _not_run(what: str, *models: str) -> Checked:
     return Checked(what, None, f"{', '.join(models)}: not run" if models else "no threshold")
 
 
-def _divergence(runs: Sequence[LabRun]) -> tuple[int, int, int, str]:
+def _divergence(model: str, runs: Sequence[LabRun]) -> tuple[int, int, int, str]:
     """How many runs diverged, were trained to the end and were stopped early; and this in words."""
     diverged = sum(run.outcome == "diverged" for run in runs)
     cut = sum(not run.complete for run in runs)
-    seen = f"{diverged} of {len(runs)} runs diverged" + (f", {cut} stopped early" if cut else "")
+    seen = f"{model}: {diverged} of {len(runs)} runs diverged" + (f", {cut} stopped early" if cut else "")
     best = [value for run in runs if run.outcome != "diverged" and (value := run.value("best")) is not None]
     if best:
         ends = dict.fromkeys(text.number(end) for end in (min(best), max(best)))
