@@ -74,7 +74,8 @@ def test_a_sweep_lists_its_failures_and_the_same_command_tries_them_again(
     assert printed.out == f"2 runs: 1 finished, 1 failed; the records are in {tmp_path}\n"
     assert "1/2  adding/smoke/NRU/seed0: started" in printed.err
     assert "2/2  adding/smoke/NRU/seed0: finished after 4 updates, mse" in printed.err
-    assert f"failed: adding/smoke/fast/seed0: {options} is damaged" in printed.err
+    assert printed.err.startswith(f"adding/smoke/fast/seed0: failed: {options} is damaged")
+    assert printed.err.count("is damaged") == 1 and "\nfailed: adding/smoke/fast/seed0\n" in printed.err
     assert printed.err.endswith("gatedrnn: 1 of 2 runs failed; run the same command to try them again\n")
 
     options.unlink()
@@ -83,6 +84,24 @@ def test_a_sweep_lists_its_failures_and_the_same_command_tries_them_again(
     assert printed.out == f"2 runs: 2 finished (1 already complete); the records are in {tmp_path}\n"
     assert printed.err.startswith("1 of 2 runs are already complete\n")
     assert (tmp_path / "adding/smoke/fast/seed0/record.json").exists()
+
+
+def test_the_reason_of_a_failure_is_printed_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GATEDRNN_DATA", str(tmp_path / "nothing"))
+    command = ["sweep", "tab:results_sc", "--budget", "smoke", "--models", "fast", "--jobs", "1"]
+    assert cli.main([*command, "--out", str(tmp_path / "out")]) == 1
+    lines = capsys.readouterr().err.splitlines()
+    names = [f"speech/smoke/fast/lr=0.001,clip={clip}/seed0" for clip in ("1", "0.1")]
+    for number, name in enumerate(names, start=1):
+        (said,) = [line for line in lines if f"{name}: failed: " in line]
+        assert said.startswith(f"{number}/2  ") and str(tmp_path / "nothing") in said
+    assert sum(str(tmp_path / "nothing") in line for line in lines) == 2
+    assert lines[-3:] == [
+        *(f"failed: {name}" for name in names),
+        "gatedrnn: 2 of 2 runs failed; run the same command to try them again",
+    ]
 
 
 def test_ctrl_c_stops_cleanly(tmp_path: Path) -> None:
@@ -124,6 +143,34 @@ def test_without_a_terminal_there_is_a_line_every_half_minute(tmp_path: Path, mo
         "0/1  copy/smoke/fast/seed0: started, 1 thread",
         "0/1  copy/smoke/fast/seed0: update 2/4, accuracy 0.125  7.5 updates/s  (about 0:00:40 left)",
     ]
+
+
+def test_without_a_terminal_a_note_is_a_line_and_the_same_note_of_several_runs_is_one(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    pool = Sweep(EXPERIMENTS["fig:copy_loss"].runs("smoke", ["fast", "NRU"]), tmp_path, Local(2, cores=2))
+    with shown(pool, Console(file=stream, force_terminal=False, width=120)) as changed:
+        for note in (None, "preparing clips: 1000 of 2000", "skipped 1 clip: silent [a.wav]", None):
+            for run in pool.runs:
+                run.state, run.note = "running", note
+                changed(run)
+    assert stream.getvalue().splitlines() == [
+        "0/2  copy/smoke/fast/seed0: started, 1 thread",
+        "0/2  copy/smoke/NRU/seed0: started, 1 thread",
+        "0/2  copy/smoke/fast/seed0: preparing clips: 1000 of 2000",
+        "0/2  copy/smoke/fast/seed0: skipped 1 clip: silent [a.wav]",
+    ]
+
+
+def test_on_a_terminal_a_note_is_the_text_of_one_bar(tmp_path: Path) -> None:
+    stream = io.StringIO()
+    pool = Sweep(EXPERIMENTS["fig:copy_loss"].runs("smoke", ["fast", "NRU"]), tmp_path, Local(2, cores=2))
+    console = Console(file=stream, force_terminal=True, width=120, _environ={"TERM": "xterm"})
+    with shown(pool, console) as changed:
+        for run in pool.runs:
+            run.state, run.note = "running", "skipped 1 clip: silent [a.wav]"
+            changed(run)
+    last = stream.getvalue().rpartition("runs ")[2]  # the bars as they were drawn last
+    assert last.count("skipped 1 clip: silent [a.wav]") == 1 and last.count("accuracy –") == 1
 
 
 def test_a_terminal_shows_bars_and_a_line_for_each_run_that_ended(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any
 
+import numpy
 import pytest
 import torch
 from torch import Tensor, nn
@@ -145,6 +147,64 @@ def test_under_autocast_the_state_is_float32() -> None:
     assert found[1][0].dtype == torch.float32
 
 
+def test_under_autocast_float64_stays_float64() -> None:
+    layer = gatedrnn.LSTM(I, H, dtype=torch.float64, forget_gate="fast")
+    x = torch.randn(T, B, I, dtype=torch.float64)
+    with torch.autocast("cpu", torch.bfloat16):
+        output, final = layer(x)
+        found = joined(layer, x, 4)
+    assert_close(found, (output, as_tuple(final)), REGROUPED, torch.float64)
+    assert {found[0].dtype, *(s.dtype for s in found[1])} == {torch.float64}
+
+
+@pytest.mark.parametrize("lengths", [None, LENGTHS])
+def test_the_graph_of_a_chunk_is_released_before_the_next_one_runs(lengths: list[int] | None) -> None:
+    layer = gatedrnn.LSTM(I, H)
+    outputs: list[weakref.ref[Tensor]] = []
+    alive: list[int] = []
+    layer.register_forward_pre_hook(lambda *_: alive.append(sum(output() is not None for output in outputs)))
+    parts = gatedrnn.chunks(layer, torch.randn(T, B, I), 4, lengths=lengths)
+    for _ in range(3):
+        output, _state = next(parts)
+        assert output.requires_grad
+        outputs.append(weakref.ref(output))
+        del output
+    assert alive == [0, 0, 0]
+
+
+def test_an_encoder_is_applied_to_each_chunk_or_losses_are_summed() -> None:
+    encoder, layer = nn.Linear(2, I, dtype=torch.float64), gatedrnn.LSTM(I, H, dtype=torch.float64)
+    x, parameters = torch.randn(T, B, 2, dtype=torch.float64), [*encoder.parameters(), *layer.parameters()]
+    for output, _ in gatedrnn.chunks(layer, encoder(x), 4):
+        if output.shape[0] == 4 and encoder.weight.grad is None:
+            (output**2).sum().backward()  # type: ignore[no-untyped-call]
+            continue
+        with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+            (output**2).sum().backward()  # type: ignore[no-untyped-call]
+        break
+    summed = sum((output**2).sum() for output, _ in gatedrnn.chunks(layer, encoder(x), 4))
+    expected = torch.autograd.grad(summed, parameters)  # type: ignore[arg-type]
+    for p in parameters:
+        p.grad = None
+    state = None
+    for part in x.split(4):
+        ((output, state),) = gatedrnn.chunks(layer, encoder(part), 4, state=state)
+        (output**2).sum().backward()  # type: ignore[no-untyped-call]
+    assert_close([p.grad for p in parameters], list(expected), REGROUPED, torch.float64)
+
+
+@pytest.mark.parametrize("size", [numpy.int64(4), numpy.uint8(4), torch.tensor(4)])
+def test_the_size_may_be_any_integer(size: Any) -> None:
+    found = [len(output) for output, _ in gatedrnn.chunks(gatedrnn.GRU(I, H), torch.randn(T, B, I), size)]
+    assert found == [4, 4, 3]
+
+
+def test_a_size_beyond_the_sequence_gives_one_chunk() -> None:
+    for size in (T, 2**40, 2**63 - 1):
+        ((output, _),) = gatedrnn.chunks(gatedrnn.GRU(I, H), torch.randn(T, B, I), size, lengths=LENGTHS)
+        assert len(output) == T
+
+
 LAYER = gatedrnn.LSTM(I, H)
 X = torch.randn(T, B, I)
 
@@ -158,6 +218,13 @@ X = torch.randn(T, B, I)
         ((LAYER, [1.0], 3), TypeError, "Expected input to be a Tensor"),
         ((LAYER, X[None], 3), ValueError, "Expected input to be 2D or 3D"),
         ((LAYER, X, 0), ValueError, "size must be at least 1, got 0"),
+        (
+            (LAYER, X, 2**63),
+            ValueError,
+            r"size must be below 2\*\*63, got 9223372036854775808; the number of steps gives",
+        ),
+        ((LAYER, X, numpy.bool_(True)), TypeError, "size should be of type int, got: bool"),
+        ((LAYER, X, torch.tensor(2.0)), TypeError, "size should be of type int, got: Tensor"),
         ((LAYER, X, 2.0), TypeError, "size should be of type int, got: float"),
         ((LAYER, X, True), TypeError, "size should be of type int, got: bool"),
         ((LAYER, X, 3, torch.zeros(1, B, H)), TypeError, "hx must be a tuple"),

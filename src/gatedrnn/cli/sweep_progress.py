@@ -33,6 +33,9 @@ def shown(sweep: Sweep, console: Console | None = None) -> Iterator[Callable[[Ru
     before = sum(run.before for run in sweep.runs)
     if before:
         print_line(console, f"{before} of {len(sweep.runs)} runs are already complete")
+    for run in sweep.runs:
+        if run.state == "failed":  # its folder is damaged
+            print_line(console, _line(run))
     if draws_bars(console):
         with _bars(sweep, console) as changed:
             yield changed
@@ -52,6 +55,7 @@ def summary(sweep: Sweep) -> str:
 
 def _lines(sweep: Sweep, console: Console) -> Callable[[RunState], None]:
     said: dict[str, str] = {}
+    noted: set[str] = set()
     last = time.monotonic()
 
     def changed(run: RunState) -> None:
@@ -59,6 +63,9 @@ def _lines(sweep: Sweep, console: Console) -> Callable[[RunState], None]:
         now = time.monotonic()
         if said.get(run.name) != run.state:
             line = _line(run)
+        elif run.note is not None and run.note not in noted:
+            noted.add(run.note)
+            line = f"{run.name}: {run.note}"
         elif now - last > _SILENCE:
             line = f"{run.name}: update {run.update}/{run.updates or '?'}, {_news(run)}"
         else:
@@ -75,10 +82,11 @@ def _bars(sweep: Sweep, console: Console) -> Iterator[Callable[[RunState], None]
         TextColumn("{task.description}"),
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[news]}"),
+        TextColumn("{task.fields[news]}", markup=False),
     )
     with Progress(*columns, console=console, transient=True) as bars:
         tasks: dict[str, TaskID] = {}
+        noted: dict[str, str] = {}
         ended = sum(run.state not in ("waiting", "running") for run in sweep.runs)
         whole = bars.add_task("runs", total=len(sweep.runs), completed=ended, news="")
 
@@ -86,7 +94,9 @@ def _bars(sweep: Sweep, console: Console) -> Iterator[Callable[[RunState], None]
             if run.state == "running":
                 if run.name not in tasks:
                     tasks[run.name] = bars.add_task(run.name, total=None, news="")
-                bars.update(tasks[run.name], completed=run.update, total=run.updates, news=_news(run))
+                own = run.note is not None and noted.setdefault(run.note, run.name) == run.name
+                news = run.note if own else _news(run)
+                bars.update(tasks[run.name], completed=run.update, total=run.updates, news=news)
             else:
                 if run.name in tasks:
                     bars.remove_task(tasks.pop(run.name))
@@ -108,7 +118,7 @@ def _line(run: RunState) -> str:
         threads = f"{run.job.threads} thread" + ("s" if run.job.threads > 1 else "")
         return f"{run.name}: started, {threads}"
     if run.state == "failed":
-        return f"{run.name}: failed: {run.reason}"
+        return f"{run.name}: failed: {run.reason}" + (f" (see {run.job.log})" if run.job.log.exists() else "")
     at = f"at update {run.diverged_at}" if run.state == "diverged" else f"after {run.update} updates"
     seconds = "" if run.seconds is None else f", {run.seconds:.0f} s"
     return f"{run.name}: {_WORDS[run.state]} {at}, {run.run.task.metric} {_number(run.value)}{seconds}"

@@ -204,3 +204,19 @@ def test_time_left_follows_the_pace(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     assert pool.seconds_left == pytest.approx((40 + 100 + 50) * 10.0 / 40)
     first.state, second.state = "target_reached", "failed"  # what is over needs no more time
     assert pool.seconds_left == pytest.approx(50 * 10.0 / 40)
+
+
+def test_the_note_of_a_run_lasts_until_its_next_news(processes: Processes, tmp_path: Path) -> None:
+    """And says nothing about how far the run is: it may come before the run knows where it resumes."""
+    pool = Sweep([declared("endless")], tmp_path, Local(1, cores=1))
+    (run,) = pool.runs
+    seen = []
+    for message in (
+        Message(started=True),
+        Message(update=0, updates=0, note="preparing clips"),
+        Message(update=1, updates=2, note="resuming from update 1"),
+        Message(update=1, updates=2, value=0.5),
+    ):
+        sweep._take(run, message)
+        seen.append((run.note, run.first_update))
+    assert seen == [(None, None), ("preparing clips", None), ("resuming from update 1", None), (None, 1)]

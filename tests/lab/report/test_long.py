@@ -14,6 +14,7 @@ from gatedrnn.lab.report.fields import evaluation, kept
 from gatedrnn.lab.report.groups import group
 from gatedrnn.lab.report.items import item_of, own_items, paper_items
 from gatedrnn.lab.report.looks import Looks
+from gatedrnn.lab.report.make import read_report
 from gatedrnn.lab.report.runs import LabRun, load
 from gatedrnn.lab.report.stability import stability_charts
 from tests.lab.report.records import declare, write_image_run, write_run
@@ -72,6 +73,29 @@ def test_the_report_shows_the_search_and_what_counts(tmp_path: Path) -> None:
     assert "Loss: Raw Speech Commands" in markdown
 
 
+def test_of_a_search_the_run_that_counts_decides_about_divergence(tmp_path: Path) -> None:
+    """The best setting on validation data diverged at the end: the model diverges, though other settings did not."""
+    searched(tmp_path / "runs", "sigmoid")
+    best = tmp_path / "runs" / "speech" / "paper" / "sigmoid" / "lr=0.001,clip=0.1" / "seed0" / "record.json"
+    best.write_text(json.dumps({**json.loads(best.read_text()), "outcome": "diverged", "diverged_at": 77}))
+    markdown, _, _ = report(tmp_path, [SPEECH])
+    (row,) = [line for line in markdown.splitlines() if line.startswith("| fast is stable on a length of 16,000")]
+    assert "| not decided | fast does not diverge; sigmoid diverges; refine diverges; UR diverges |" in row
+    assert "fast: not run; sigmoid: 1 of 1 runs diverged; refine: not run; UR: not run" in row
+
+
+def test_results_on_the_subset_name_it(tmp_path: Path) -> None:
+    """In the title of each chart and the caption of each table that has a result."""
+    write_image_run(tmp_path / "runs" / "a", "fast", 0, "speech", 0.2, budget="desk", grid="speech")
+    name = "esk budget, subset of 2,000 clips, not the paper's setting"
+    section = read_report(tmp_path / "runs").sections[0]
+    assert section.label == "tab:results_sc"
+    assert section.charts and all(f"(d{name})" in chart.title for chart in section.charts)
+    assert len(section.verdicts) == 2 and all(f" at d{name}" in table.caption for table in section.verdicts)
+    assert section.tables and all(table.caption.startswith(f"D{name}. ") for table in section.tables)
+    assert SPEECH.budget_name("paper") == "the paper's setting" and TONES.budget_name("desk") == "desk budget"
+
+
 def test_a_divergence_stands_beside_the_number(tmp_path: Path) -> None:
     place = tmp_path / "runs" / "a"
     write_image_run(place, "sigmoid", 0, "speech", 0.2, budget="desk", grid="speech")
@@ -103,11 +127,13 @@ def test_the_metric_against_the_length(tmp_path: Path) -> None:
     runs = at_lengths(tmp_path)
     groups = TONES.groups(runs)["desk"]
     assert [found.name for found in groups] == ["sigmoid", "fast"]
-    table = lengths.table(groups, 0.5)
+    table = lengths.table(groups, 0.5, 3)
     assert table.header == ("model", "T=500", "T=2000", "T=8000", "first length above 0.5")
     assert [(row[0], row[-1]) for row in table.rows] == [("sigmoid", "T=8000"), ("fast", "none")]
+    assert lengths.table(groups, 0.5, 4).rows[1][-1] == "at none of the 3 lengths run"
     assert [row[1].split()[0] for row in table.rows] == ["0.105", "0.105"]
     chart = lengths.chart("stem", "title", groups, Looks(["sigmoid", "fast"]), 0.5)
+    assert chart is not None
     curve = chart.series[0].updates
     assert curve.x == [500, 2000, 8000] and curve.mean == pytest.approx([0.105, 0.405, 0.805]) and curve.n == 2
     assert [(track.seed, track.updates) for track in chart.series[1].runs] == [
@@ -116,6 +142,49 @@ def test_the_metric_against_the_length(tmp_path: Path) -> None:
     assert {length: [part.name for part in parts] for length, parts in lengths.by_length(groups).items()} == {
         length: ["sigmoid", "fast"] for length in (500, 2000, 8000)
     }
+
+
+def _at_length(folder: Path, model: str, length: int, error: float, outcome: str | None = "finished") -> None:
+    place = folder / f"tones_{length}" / "desk" / model / "seed0"
+    write_run(
+        place, model, 0, 3, task={"name": "tones", "length": length}, key=f"{model} {length}", curve=lambda i: error,
+        outcome=outcome,
+    )  # fmt: skip
+    declare(place, f"tones_{length}", "desk", model)
+
+
+def test_an_unfinished_run_is_neither_above_nor_below(tmp_path: Path) -> None:
+    for model, ends in {
+        "sigmoid": {500: (0.1, "finished"), 2000: (0.9, None), 8000: (0.3, "finished")},
+        "refine": {500: (0.1, "finished"), 2000: (0.7, "finished"), 8000: (0.3, "finished")},
+        "fast": {500: (0.1, None), 2000: (0.7, "finished"), 8000: (0.1, "diverged")},
+        "softsign": {500: (0.9, None)},
+    }.items():
+        for length, (error, outcome) in ends.items():
+            _at_length(tmp_path, model, length, error, outcome)
+    groups = TONES.groups(load(tmp_path)[0])["desk"]
+    rows = {row[0]: row[1:] for row in lengths.table(groups, 0.5, 3).rows}
+    assert rows == {
+        "softsign": ("not complete", "—", "—", "—"),
+        "sigmoid": ("0.1", "not complete", "0.3", "at none of the 2 lengths run"),
+        "refine": ("0.1", "0.7", "0.3", "T=2000 (below again at T=8000)"),
+        "fast": ("not complete", "0.7", "— (1 of 1 diverged)", "T=2000 of those run"),
+    }
+    chart = lengths.chart("stem", "title", groups, Looks([*rows]), 0.5)
+    assert chart is not None
+    assert {series.name: [track.updates for track in series.runs] for series in chart.series} == {
+        "sigmoid": [[500, 8000]],
+        "refine": [[500, 2000, 8000]],
+        "fast": [[2000, 8000]],
+    }
+    assert lengths.chart("stem", "title", groups[:1], Looks(["softsign"]), 0.5) is None
+
+
+def test_the_mean_is_of_the_complete_seeds(tmp_path: Path) -> None:
+    at_lengths(tmp_path)
+    (tmp_path / "tones_2000" / "desk" / "fast" / "seed1" / "record.json").unlink()
+    groups = TONES.groups(load(tmp_path)[0])["desk"]
+    assert lengths.table(groups, 0.5, 3).rows[1][2] == "0.2 (1 of 2 runs complete)"
 
 
 def test_an_experiment_of_our_own_has_a_section_and_no_verdict(tmp_path: Path) -> None:

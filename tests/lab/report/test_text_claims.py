@@ -63,10 +63,10 @@ def test_without_evidence_nothing_was_run(runs: Path) -> None:
 
 def test_the_nru_on_copy(runs: Path) -> None:
     write_nru(runs, "paper", "NRU", ["diverged"] * 3)
-    seen = "paper budget: 3 of 3 runs diverged; NRU-clip-0.1: not run"
+    seen = "paper budget: NRU: 3 of 3 runs diverged; NRU-clip-0.1: not run"
     assert claims(runs)["text:nru_copy"] == (seen, "partial")
     write_nru(runs, "paper", "NRU-clip-0.1", ["diverged"] * 3)
-    seen = "paper budget: 3 of 3 runs diverged; 3 of 3 runs diverged"
+    seen = "paper budget: NRU: 3 of 3 runs diverged; NRU-clip-0.1: 3 of 3 runs diverged"
     assert claims(runs)["text:nru_copy"] == (seen, "agrees")
 
 
@@ -75,13 +75,14 @@ def test_an_nru_that_learns_differs(runs: Path) -> None:
     write_nru(runs, "paper", "NRU-clip-0.1", ["finished"] * 3)
     seen, verdict = claims(runs)["text:nru_copy"]
     assert verdict == "differs"
-    assert seen.startswith("paper budget: 3 of 3 runs diverged; 0 of 3 runs diverged; best mse of the others ")
+    assert seen.startswith("paper budget: NRU: 3 of 3 runs diverged; NRU-clip-0.1: 0 of 3 runs diverged; best mse ")
 
 
 def test_desk_runs_are_partial(runs: Path) -> None:
     write_nru(runs, "desk", "NRU", ["diverged"])
     write_nru(runs, "desk", "NRU-clip-0.1", ["diverged"])
-    assert claims(runs)["text:nru_copy"] == ("desk budget: 1 of 1 runs diverged; 1 of 1 runs diverged", "partial")
+    seen = "desk budget: NRU: 1 of 1 runs diverged; NRU-clip-0.1: 1 of 1 runs diverged"
+    assert claims(runs)["text:nru_copy"] == (seen, "partial")
 
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(1.07, "agrees"), (1.0, "differs"), (1.03, "agrees"), (1.2, "differs")])

@@ -35,7 +35,8 @@ class Variant:
 
 @dataclass(frozen=True)
 class Budget:
-    """One size of an experiment. ``note`` describes it; ``fewer`` gives the seeds of models with fewer of them.
+    """One size of an experiment. ``note`` describes it; ``fewer`` gives the seeds of models with fewer of them;
+    ``data`` names its data where that is only a part.
 
     ``search`` gives values of training options such as lr and clip. Every combination is a run; the one that is best on
     validation data is used.
@@ -48,6 +49,7 @@ class Budget:
     seeds: int
     fewer: Mapping[str, int] = field(default_factory=dict)
     search: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    data: str = ""
 
     def settings(self) -> Iterator[dict[str, float]]:
         """Every combination of the search; one empty combination without a search."""
@@ -153,6 +155,16 @@ class Experiment:
             name: "; ".join(f"{grid.task}: {grid.budgets[name].note}" for grid in self.grids)
             for name in (self.grids[0].budgets if self.grids else ())
         }
+
+    @property
+    def data(self) -> Mapping[BudgetName, str]:
+        """The data of each budget that has only a part of it."""
+        named: dict[BudgetName, dict[str, None]] = {}
+        for grid in self.grids:
+            for name, budget in grid.budgets.items():
+                if budget.data:
+                    named.setdefault(name, {})[budget.data] = None
+        return {name: ", ".join(found) for name, found in named.items()}
 
     def runs(
         self,

@@ -39,6 +39,7 @@ SPEECH = Grid(
             training=dataclasses.replace(_TRAINING, epochs=55),
             models=_models(64),
             seeds=1,
+            data="subset of 2,000 clips",
         ),
         "smoke": Budget(
             note="H=4, 1 epoch of 7 clips per word of the subset: only checks that everything runs",

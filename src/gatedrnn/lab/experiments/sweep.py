@@ -37,6 +37,8 @@ class RunState:
     rate: float | None = None
     diverged_at: int | None = None
     seconds: float | None = None
+    #: What it said last, until its next news: that it prepares data, or that some of it was left out.
+    note: str | None = None
     #: Why it failed.
     reason: str | None = None
     #: The update at which this sweep started or resumed it; None before the first message.
@@ -146,7 +148,8 @@ def _take(run: RunState, message: Message) -> None:
     """What the message says about the run."""
     if message.started:
         run.state = "running"
-    if message.update is not None:
+    run.note = message.note
+    if message.update is not None and message.note is None:  # a note may come before the run knows where it resumes
         if run.first_update is None:
             run.first_update = message.update
         run.update, run.value, run.rate = message.update, message.value, message.rate

@@ -11,6 +11,7 @@ from gatedrnn.lab.report.claims import (
     Diverges,
     Fails,
     LongestTimeScale,
+    Stable,
     StaysPut,
     TimeRatio,
 )
@@ -42,4 +43,7 @@ CHECKS: dict[str, Claim] = {
     ),
     "fast is best on all words together": Best("fast", ("sigmoid", "refine"), ("ptb",)),
     "NRU diverges and is not in the table": Diverges("NRU"),
+    "fast is stable on a length of 16,000, where the others diverge": Both(
+        Stable("fast"), Both(Diverges("sigmoid"), Both(Diverges("refine"), Diverges("UR")))
+    ),
 }

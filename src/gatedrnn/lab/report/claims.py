@@ -125,15 +125,23 @@ class Diverges:
         what = f"{self.model} diverges"
         if self.model not in groups:
             return _not_run(what, self.model)
-        runs = groups[self.model].runs
-        diverged = sum(run.outcome == "diverged" for run in runs)
-        cut = sum(not run.complete for run in runs)
-        seen = f"{diverged} of {len(runs)} runs diverged" + (f", {cut} stopped early" if cut else "")
-        best = [value for run in runs if run.outcome != "diverged" and (value := run.value("best")) is not None]
-        if best:
-            ends = dict.fromkeys(text.number(end) for end in (min(best), max(best)))
-            seen += f"; best {runs[0].measure.name} of the others {' to '.join(ends)}"
-        return Checked(what, _alike(diverged, len(runs) - diverged - cut, cut), seen)
+        diverged, trained, cut, seen = _divergence(self.model, groups[self.model].runs)
+        return Checked(what, _alike(diverged, trained, cut), seen)
+
+
+@dataclass(frozen=True)
+class Stable:
+    """A model's training does not diverge."""
+
+    model: str
+
+    def check(self, groups: Mapping[str, Group], threshold: float | None, clock: Clock = "update") -> Checked:
+        """By outcomes; a run that was stopped early might have diverged later."""
+        what = f"{self.model} does not diverge"
+        if self.model not in groups:
+            return _not_run(what, self.model)
+        diverged, trained, cut, seen = _divergence(self.model, groups[self.model].runs)
+        return Checked(what, _alike(trained, diverged, cut), seen)
 
 
 @dataclass(frozen=True)
@@ -293,6 +301,18 @@ def _tested(groups: Mapping[str, Group], model: str, task: str, column: str) -> 
 
 def _not_run(what: str, *models: str) -> Checked:
     return Checked(what, None, f"{', '.join(models)}: not run" if models else "no threshold")
+
+
+def _divergence(model: str, runs: Sequence[LabRun]) -> tuple[int, int, int, str]:
+    """How many runs diverged, were trained to the end and were stopped early; and this in words."""
+    diverged = sum(run.outcome == "diverged" for run in runs)
+    cut = sum(not run.complete for run in runs)
+    seen = f"{model}: {diverged} of {len(runs)} runs diverged" + (f", {cut} stopped early" if cut else "")
+    best = [value for run in runs if run.outcome != "diverged" and (value := run.value("best")) is not None]
+    if best:
+        ends = dict.fromkeys(text.number(end) for end in (min(best), max(best)))
+        seen += f"; best {runs[0].measure.name}{' of the others' if diverged else ''} {' to '.join(ends)}"
+    return diverged, len(runs) - diverged - cut, cut, seen
 
 
 def _scales(run: LabRun) -> list[tuple[int, float]]:

@@ -15,9 +15,6 @@ from gatedrnn.lab.report.document import Table
 from gatedrnn.lab.report.groups import Group
 from gatedrnn.lab.report.items import Item
 
-#: What the budgets are called. A desk result is never shown as the paper's setting.
-BUDGET_NAMES = {"paper": "the paper's setting", "desk": "desk budget, not the paper's setting"}
-
 _BASELINE = "sigmoid"  # the times of the others are divided by its time
 
 
@@ -38,7 +35,7 @@ def compare(item: Item, budget: str, complete: bool, groups: Sequence[Group]) ->
         None if claim is None else claim.check(by_model, item.threshold, clock)
         for claim in (CHECKS.get(sentence) for sentence in item.expected)
     ]
-    said = sentences(item.expected, checks, f"result, {budget} budget", f"checked at {BUDGET_NAMES[budget]}")
+    said = sentences(item.expected, checks, f"result, {budget} budget", f"checked at {item.budget_name(budget)}")
     lowered = [
         [(*row[:-1], verdicts.at_most_partial(budget, complete, row[-1])) for row in table.rows] for table in said
     ]
@@ -101,7 +98,7 @@ def _numbers(item: Item, budget: str, complete: bool, groups: Mapping[str, Group
         header += [f"{name}, {item.columns[name]}: measured, {budget} budget", "paper", "verdict"]
     if times:
         header += [f"{item.columns['time']}: measured, {budget} budget", "paper", f"÷ {_BASELINE}: measured", "paper"]
-    caption = [f"Measured at {BUDGET_NAMES[budget]}, and the paper's values: mean ± standard deviation (n seeds)."]
+    caption = [f"Measured at {item.budget_name(budget)}, and the paper's values: mean ± standard deviation (n seeds)."]
     if any(_is_test(item.columns[name]) for name in columns):
         caption.append("Tested once, with the weights of the best validation.")
     if times:

@@ -15,7 +15,8 @@ from gatedrnn.lab.report.runs import LabRun, Slot
 class Item:
     """A table or figure of the paper, or an additional one.
 
-    ``declared`` gives, for each budget, the place of a run by its key; ``notes`` describe each budget.
+    ``declared`` gives, for each budget, the place of a run by its key; ``notes`` describe each budget, ``data`` names
+    the data of those that have only a part of it.
     ``values`` are the paper's, by model and column; ``columns`` gives the units. A column that is a task contains
     its metric. The paper's means are over ``seeds`` seeds.
     """
@@ -38,6 +39,15 @@ class Item:
     differences: tuple[str, ...] = ()
     own: bool = False
     milestones: tuple[float, ...] = ()
+    data: Mapping[str, str] = field(default_factory=dict)
+
+    def budget_name(self, budget: str) -> str:
+        """What a budget is called beside a result. A desk result is never shown as the paper's setting, with which an
+        additional experiment is not compared."""
+        if budget == "paper":
+            return "full budget" if self.own else "the paper's setting"
+        data = f", {self.data[budget]}" if budget in self.data else ""
+        return f"{budget} budget{data}" + ("" if self.own else ", not the paper's setting")
 
     def budget_of(self, run: LabRun) -> str | None:
         """The budget at which the run belongs to this item: from the sweep's declaration, else from its key."""
@@ -152,4 +162,5 @@ def item_of(experiment: Experiment) -> Item:
         differences=experiment.differences,
         own=experiment.own,
         milestones=experiment.milestones,
+        data={str(budget): data for budget, data in experiment.data.items()},
     )

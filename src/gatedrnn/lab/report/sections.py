@@ -9,7 +9,7 @@ from gatedrnn.lab.analysis import finite
 from gatedrnn.lab.experiments import View
 from gatedrnn.lab.report import ledger, lengths, ratios, tables, text, text_claims, theory, verdicts
 from gatedrnn.lab.report.charts import learning_curves, time_scale_charts
-from gatedrnn.lab.report.comparisons import BUDGET_NAMES, compare, papers_values, sentences
+from gatedrnn.lab.report.comparisons import compare, papers_values, sentences
 from gatedrnn.lab.report.document import Chart, Document, Section, Table
 from gatedrnn.lab.report.groups import Group, by_options, name_of_model
 from gatedrnn.lab.report.items import Item
@@ -186,10 +186,10 @@ def _found(item: Item, budget: str, runs: Sequence[LabRun]) -> str:
 
 
 def _tables_of(item: Item, budget: str, task: str, groups: Sequence[Group]) -> list[Table]:
-    name = _budget_name(item, budget)
+    name = item.budget_name(budget)
     prefix = f"{name[0].upper()}{name[1:]}. " + (f"Task {task}. " if len(item.tasks) > 1 else "")
     if item.view == "length":
-        table = lengths.table(groups, item.threshold)
+        table = lengths.table(groups, item.threshold, len({slot.grid for slot in item.declared[budget].values()}))
         return [replace(table, caption=prefix + table.caption)]
     return _tables(groups, item.threshold, item.view, prefix, item.milestones)
 
@@ -247,7 +247,7 @@ def _named(item: Item, budget: str, task: str) -> tuple[str, str]:
     """The first part of the names of its charts' files, and the last part of their titles."""
     several = len(item.tasks) > 1
     stem = f"{item.label.replace(':', '_')}_{budget}" + (f"_{task}" if several else "")
-    return stem, f"{item.title}{f', {task}' if several else ''} ({_budget_name(item, budget)})"
+    return stem, f"{item.title}{f', {task}' if several else ''} ({item.budget_name(budget)})"
 
 
 def _charts_over_lengths(
@@ -258,12 +258,8 @@ def _charts_over_lengths(
         learning_curves(f"{stem}_{length}", f"T={length}: {title}", part, part[0].measure, looks, threshold)
         for length, part in lengths.by_length(groups).items()
     ]
-    return [lengths.chart(stem, title, groups, looks, threshold), *curves]
-
-
-def _budget_name(item: Item, budget: str) -> str:
-    """The name of a budget; an additional experiment is not compared with the paper's setting."""
-    return f"{'full' if budget == 'paper' else budget} budget" if item.own else BUDGET_NAMES[budget]
+    whole = lengths.chart(stem, title, groups, looks, threshold)
+    return curves if whole is None else [whole, *curves]
 
 
 def _other(number: int, task: str, groups: Sequence[Group], items: Sequence[Item], looks: Looks) -> Section:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -24,6 +24,17 @@ class Batch:
     continues: bool = False
     #: Factor on the learning rate, for batches of varying length.
     rate: float = 1.0
+
+    def rows(self, chosen: Tensor) -> Batch:
+        """Some of its sequences, by number."""
+        lengths = None if self.lengths is None else self.lengths[chosen]
+        return replace(self, input=self.input[:, chosen], target=self.target[:, chosen], lengths=lengths)
+
+
+def evenly(count: int, rows: int) -> Tensor:
+    """At most ``rows`` of the numbers below ``count``, evenly spaced."""
+    rows = min(rows, count)
+    return torch.arange(rows) * count // rows
 
 
 class Stream(ABC):
@@ -56,6 +67,10 @@ class Split(ABC):
     @abstractmethod
     def batches(self, rows: int) -> Iterator[Batch]:
         """All of it, in order, at most about ``rows`` sequences at a time."""
+
+    def some(self, rows: int) -> Batch:
+        """At most about ``rows`` sequences, from all over it; its first batch where one continues another."""
+        return next(self.batches(rows))
 
 
 class Fresh(Stream):
@@ -120,6 +135,9 @@ class Drawn(Split):
         for x, target in zip(self.batch.input.split(rows, 1), self.batch.target.split(rows, 1), strict=True):
             yield Batch(x, target)
 
+    def some(self, rows: int) -> Batch:
+        return self.batch.rows(evenly(self.batch.input.shape[1], rows))
+
 
 class Samples(Split):
     """A finite set of samples in order; ``take`` as in :class:`Epochs`."""
@@ -132,3 +150,6 @@ class Samples(Split):
     def batches(self, rows: int) -> Iterator[Batch]:
         for chosen in torch.arange(self._samples).split(rows):
             yield self._take(chosen)
+
+    def some(self, rows: int) -> Batch:
+        return self._take(evenly(self._samples, rows))

@@ -45,8 +45,11 @@ class Evaluation:
         return "test" in self._splits
 
     def first(self, split: str, network: Network) -> Batch:
-        """The first batch of a split."""
-        return next(self._splits[split].batches(self._rows(network)))
+        """The batch for what is measured besides: a training batch or more, from all over the split, always the same.
+
+        The samples of a split may be sorted, those of speech by word.
+        """
+        return self._splits[split].some(max(self._rows(network), self.training.batch_size))
 
     @torch.no_grad()
     def __call__(self, split: str, network: Network) -> dict[str, Any]:

@@ -48,7 +48,8 @@ class Job:
 
 @dataclass(frozen=True)
 class Message:
-    """News of a run: that it was started; how far it is; or, as the last message, its record or why there is none."""
+    """News of a run: that it was started; how far it is; a note for the user; or, as the last message, its record or
+    why there is none."""
 
     started: bool = False
     update: int | None = None
