@@ -110,7 +110,7 @@ class TimeScales:
             return {}
         try:
             run = opened(path.parent, self.task, data=self.data).run
-            batch = Evaluation(run.task, run.training).first("validation", network)
+            batch = Evaluation(run.task, run.training).sample("validation", network)
             found = measured_time_scales(network, batch.input, batch.lengths)
         except (Failure, ValueError, OSError) as why:
             print(f"warning: {printable(f'not measured on data: {why}')}", file=sys.stderr)

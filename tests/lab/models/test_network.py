@@ -6,7 +6,17 @@ import pytest
 import torch
 
 from gatedrnn import gates, inits, layers, time_scales
-from gatedrnn.lab.models import LayerAndHead, Model, Sizes, gate_spread, load, read_note, spread, time_scale_spread
+from gatedrnn.lab.models import (
+    LayerAndHead,
+    Model,
+    Sizes,
+    gate_spread,
+    load,
+    read_note,
+    spread,
+    statistics,
+    time_scale_spread,
+)
 from gatedrnn.lab.models import weights_bytes as to_bytes
 from gatedrnn.lab.models.options import cells_with
 
@@ -210,6 +220,15 @@ def test_gates_are_measured_within_the_lengths() -> None:
         values = [network.layer(x[:n, i : i + 1], return_states="gates")[2]["forget"] for i, n in enumerate((10, 4))]
     expected = torch.cat([v.flatten() for v in values])
     assert measured["mean"] == pytest.approx(float(expected.mean()), rel=1e-6)
+
+
+def test_of_many_rows_some_from_all_over_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = _built(Model(hidden_size=H))
+    x = torch.randn(10, 9, 2) * torch.arange(9.0).view(-1, 1)  # sorted
+    monkeypatch.setattr(statistics, "_MOST_VALUES", 3 * 10 * H)
+    with torch.no_grad():
+        expected = network.layer(x[:, [0, 3, 6]], return_states="gates")[2]["forget"].mean()
+    assert gate_spread(network, x)["l0"]["forget"]["mean"] == pytest.approx(float(expected), rel=1e-6)
 
 
 @pytest.mark.parametrize("init", inits.INITS)

@@ -87,8 +87,8 @@ def test_the_evaluation_set_is_the_same_for_every_seed_and_is_evaluated_in_chunk
 ) -> None:
     first, second = (Evaluation(SMALL.task, changed(seed=seed).training) for seed in (0, 1))
     network = SMALL.model.build(Sizes(2, 1, 1, 10.0))
-    batch = first.first("validation", network)
-    assert torch.equal(batch.input, second.first("validation", network).input)
+    batch = first.sample("validation", network)
+    assert torch.equal(batch.input, second.sample("validation", network).input)
     assert batch.input.shape == (10, 20, 2) and not first.has_test
     whole = first("validation", network)
     # 20 sequences in parts of 3: the last part has 2, and no part counts more than another.

@@ -158,7 +158,7 @@ class Sorted(Tones):
 def test_every_class_of_a_sorted_split_is_seen(hidden_size: int) -> None:
     task, training = Sorted(16_000), dataclasses.replace(TRAINING, batch_size=50)
     network = Model(hidden_size=hidden_size, read="mean").build(Sizes(1, 10, 1, 16_000.0))
-    batch = Evaluation(task, training).first("validation", network)
+    batch = Evaluation(task, training).sample("validation", network)
     counts = torch.bincount(batch.target[0], minlength=10)
     assert counts.min() >= 5 and counts.max() - counts.min() <= 1
 

@@ -87,8 +87,9 @@ def _layers_on(
     if not gated:
         return
     widest = max(layer.hidden_size * layer.num_layers for layer in gated.values())
-    rows = max(1, _MOST_VALUES // (x.shape[0] * widest))
-    x, lengths = x[:, :rows], None if lengths is None else lengths[:rows]
+    rows = min(x.shape[1], max(1, _MOST_VALUES // (x.shape[0] * widest)))
+    chosen = torch.arange(rows) * x.shape[1] // rows  # evenly spaced: the rows may be sorted
+    x, lengths = x[:, chosen], None if lengths is None else lengths[chosen]
     training = network.training
     network.eval()  # without dropout
     try:

@@ -44,7 +44,7 @@ class Evaluation:
         """Whether there is a test split, which is evaluated once, at the end."""
         return "test" in self._splits
 
-    def first(self, split: str, network: Network) -> Batch:
+    def sample(self, split: str, network: Network) -> Batch:
         """The batch for what is measured besides: a training batch or more, from all over the split, always the same.
 
         The samples of a split may be sorted, those of speech by word.

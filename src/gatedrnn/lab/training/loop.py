@@ -119,7 +119,7 @@ def _train(
             if spread := time_scale_spread(network):
                 measured["time_scales"] = spread
             if task.monitored if training.monitor is None else training.monitor:
-                measured["stability"] = stability(network, task, training, evaluation.first("validation", network))
+                measured["stability"] = stability(network, task, training, evaluation.sample("validation", network))
         counts.loss_sum, counts.norm_sum, counts.summed = 0.0, 0.0, 0
         counts.seconds_evaluation += ranks.most(time.perf_counter() - begin)[0]
         state.add_metrics(measured)
@@ -176,7 +176,7 @@ def _train(
                 saved = time.monotonic()
 
     state.save()
-    record = make_record(run, pace, counts, state.metrics, network, evaluation.first("validation", network))
+    record = make_record(run, pace, counts, state.metrics, network, evaluation.sample("validation", network))
     if state.best is not None:
         state.load_best()
         record["test"] = json_safe(evaluation("test", network))
