@@ -21,7 +21,7 @@ from gatedrnn.theory.palette import looks
 ROOT = Path(__file__).parent.parent
 README, FIGURE = ROOT / "README.md", ROOT / "docs" / "images" / "learning_curve.svg"
 GATES = ("sigmoid", "fast")
-BENCHMARK = ROOT / "benchmarks" / "two-cores-avx2" / "bench.json"
+BENCHMARKS = [ROOT / "benchmarks" / name / "bench.json" for name in ("two-cores-avx2", "two-cores-avx512-amd")]
 SPEEDS = {  # a bar of the benchmark, and what to call it
     "untied sigmoid LSTM ÷ torch.nn.LSTM, H=128": "LSTM, 128 units",
     "untied sigmoid LSTM ÷ torch.nn.LSTM, H=512": "LSTM, 512 units",
@@ -82,13 +82,14 @@ def learning() -> str:
 
 
 def speed() -> str:
-    """A table of ratios to torch.nn's time."""
-    bench = json.loads(BENCHMARK.read_text())
-    measured = {bar["name"]: bar["measured"] for bar in bench["bars"]}
-    machine = bench["machine"]
-    rows = [f"| {name} | {_ratio(measured[bar])} |" for bar, name in SPEEDS.items()]
-    title = f"time ÷ torch.nn's ({machine['cores']} cores, {machine['processor']}, {machine['instruction_set']})"
-    return "\n".join([f"| | {title} |", "| --- | --- |", *rows])
+    """A table of ratios to torch.nn's time, one column for each machine."""
+    benches = [json.loads(path.read_text()) for path in BENCHMARKS]
+    measured = [{bar["name"]: bar["measured"] for bar in bench["bars"]} for bench in benches]
+    machines = [bench["machine"] for bench in benches]
+    titles = [f"{one['cores']} cores, {one['processor']}, {one['instruction_set']}" for one in machines]
+    rows = [[name, *(_ratio(bars[bar]) for bars in measured)] for bar, name in SPEEDS.items()]
+    lines = [["time ÷ torch.nn's", *titles], ["---"] * (len(titles) + 1), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 BLOCKS = {"learning": learning, "speed": speed}
