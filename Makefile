@@ -56,7 +56,7 @@ sanitize: $(VENV)/installed
 	cmake --build build/sanitize --parallel 2
 	GATEDRNN_CPU_LIBRARY=$(CURDIR)/build/sanitize/libgatedrnn_cpu.so ASAN_OPTIONS=detect_leaks=0 \
 	LD_PRELOAD="$$($${CXX:-g++} -print-file-name=libasan.so) $$($${CXX:-g++} -print-file-name=libubsan.so)" \
-	$(BIN)/python -m pytest -q tests/engines/cpu -m "not slow" -k "not memory and not compile and not export and not opcheck and not 31"
+	$(BIN)/python -m pytest -q -n 2 tests/engines/cpu -m "not slow" -k "not memory and not compile and not export and not opcheck and not 31"
 
 	cmake -S . -B build/threads -DCMAKE_BUILD_TYPE=Release -DGATEDRNN_SANITIZE_THREADS=ON
 	cmake --build build/threads --parallel 2

@@ -29,22 +29,25 @@ from gatedrnn.lab.training.environment import environment
 from gatedrnn.lab.training.timing import Updates
 
 GRIDS: dict[str, Grid] = {grid.name: grid for experiment in EXPERIMENTS.values() for grid in experiment.grids}
-SYNTHETIC = ("softsign", "sigmoid", "refine", "fast", "iterated_fast", "chrono", "JANET", "NRU")
 RATIOS = ("sigmoid", "refine", "fast")
-#: What is measured by default: grid/budget, and of which models.
-SETTINGS = {
-    "adding/paper": SYNTHETIC,
-    "copy/paper": SYNTHETIC,
-    "small_psmnist/paper": RATIOS,
+#: What is measured by default: grid/budget, and of which models; None for all models of the grid.
+SETTINGS: dict[str, tuple[str, ...] | None] = {
+    "adding/paper": None,
+    "adding/desk": None,
+    "copy/paper": None,
+    "copy/desk": None,
+    "small_psmnist/paper": None,
     "large_psmnist/paper": (*RATIOS, "iterated_fast"),
+    "large_psmnist/desk": None,
     "ptb/paper": RATIOS,
+    "ptb/desk": RATIOS,
 }
 TURN = 0.5  # seconds
 #: What must be the same for two times to be compared.
 MACHINE = ("processor", "cores", "instruction_set", "torch", "gatedrnn")
 
 
-def measured(setting: str, models: Sequence[str], rounds: int, turn: float = TURN) -> list[dict[str, Any]]:
+def measured(setting: str, models: Sequence[str] | None, rounds: int, turn: float = TURN) -> list[dict[str, Any]]:
     """The entries of one setting. The order of the models differs in each round."""
     timers: dict[str, tuple[DeclaredRun, Updates]] = {}
     for declared in chosen(setting, models):
@@ -90,14 +93,16 @@ def _of_an_update(run: Run) -> tuple[Any, ...]:
     return run.task, run.model, training.optimizer, training.batch_size, training.clip, training.weight_decay
 
 
-def chosen(setting: str, models: Sequence[str]) -> list[DeclaredRun]:
-    """The first seed of each model; ValueError for a setting or a model that is not declared."""
+def chosen(setting: str, models: Sequence[str] | None) -> list[DeclaredRun]:
+    """The first seed of each model (None: of all models); ValueError for a setting or a model that is not declared."""
     grid, _, budget = setting.partition("/")
     if grid not in GRIDS or budget not in BUDGETS:
         raise ValueError(f"unknown setting {setting!r}; settings are GRID/BUDGET, of {', '.join(GRIDS)} and {BUDGETS}")
     found: dict[str, DeclaredRun] = {}
     for declared in declared_runs(GRIDS[grid], budget):  # type: ignore[arg-type]
         found.setdefault(declared.model_name, declared)
+    if models is None:
+        return list(found.values())
     unknown = [name for name in models if name not in found]
     if unknown:
         raise ValueError(f"{setting} has no model {unknown[0]!r}; it has {', '.join(found)}")
@@ -139,9 +144,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         check_folder(given.out)
         entries = before(path, machine)
-        plan = {
-            setting: given.models or SETTINGS.get(setting, ("sigmoid", "refine", "fast")) for setting in given.settings
-        }
+        plan = {setting: given.models or SETTINGS.get(setting, RATIOS) for setting in given.settings}
         for setting, models in plan.items():
             chosen(setting, models)
         given.out.mkdir(parents=True, exist_ok=True)
