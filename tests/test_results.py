@@ -9,11 +9,12 @@ import pytest
 
 from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS, OWN, DeclaredRun
 from gatedrnn.lab.experiments.base import NotRunnableError
-from gatedrnn.lab.records import find_runs, read_run
+from gatedrnn.lab.records import CHECKPOINTS, METRICS_FILE, find_runs, read_run, whole_checkpoints
 from gatedrnn.lab.training import Run
 
 RESULTS = Path(__file__).parent.parent / "results"
 RUNS = find_runs(RESULTS)
+RESUMABLE = [folder for folder in RUNS if (folder / CHECKPOINTS).exists()]
 
 
 def _declared() -> dict[str, DeclaredRun]:
@@ -57,3 +58,12 @@ def test_a_record_is_whole_and_declared(folder: Path) -> None:
             last = found.metrics[-1][run.task.metric]
             good = last <= target if run.task.lower_is_better else last >= target
             assert (found.record["outcome"] == "target_reached") == good
+
+
+@pytest.mark.parametrize("folder", RESUMABLE, ids=lambda folder: str(folder.relative_to(RESULTS)))
+def test_a_checkpoint_is_whole_and_belongs_to_its_run(folder: Path) -> None:
+    found = read_run(folder)
+    whole, damaged = whole_checkpoints(folder, [found.options["key"]])
+    assert len(whole) == 1 and damaged == {}, "one checkpoint is enough to resume from"
+    assert (folder / METRICS_FILE).read_bytes().startswith(whole[0].files[METRICS_FILE])
+    assert found.metrics[-1]["update"] - whole[0].update < Run.from_json(found.options).training.evaluate_every
