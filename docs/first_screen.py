@@ -31,8 +31,8 @@ SPEEDS = {  # a bar of the benchmark, and what to call it; the last ones are tho
     "GRU ÷ torch.nn.GRU, H=128": "GRU, 128 units",
     "GRU ÷ torch.nn.GRU, H=512": "GRU, 512 units",
     "inference ÷ torch.nn.LSTM, H=128, batch 1": "LSTM, 128 units, inference with batch 1",
-    "untied sigmoid LSTM 35×20×200×200, layers: 2, ÷ torch.nn.LSTM": "LSTM, two layers of 200 units, 35 steps, batch 20",
-    "LSTMCell, B=1, training, 20 steps ÷ torch.nn.LSTMCell": "`LSTMCell`, 128 units, batch 1, one step at a time",
+    "untied sigmoid LSTM 35×20×200×200, layers: 2, ÷ torch.nn.LSTM": "LSTM, two layers of 200 units, T=35, batch 20",
+    "LSTMCell, B=1, training, 20 steps ÷ torch.nn.LSTMCell": "`LSTMCell`, 128 units, 20 steps with batch 1",
 }
 
 

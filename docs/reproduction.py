@@ -96,8 +96,8 @@ class Reproduction:
         place = "; ".join(sorted({run.clock for run in runs}))
         declared, said = len(item.declared[budget]), f"{budget.capitalize()} budget"
         return [
-            f"{said}: {len(runs)} of {declared} runs, {ended} of them complete; {hours:.1f} hours of training in "
-            f"total ({place}).",
+            f"{said}: {len(runs)} of {declared} runs, {ended} of them complete; {hours:.1f} hours of wall-clock "
+            f"time in total ({place}).",
             "",
         ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 from gatedrnn.lab.experiments import PaperValue
 from gatedrnn.lab.report import make, make_report
 from gatedrnn.lab.report.claims import Best
+from gatedrnn.lab.report.comparisons import papers_values
 from gatedrnn.lab.report.items import Item
 from gatedrnn.lab.report.runs import load
 from tests.lab.report.records import image_item, write_image_run
@@ -152,12 +155,41 @@ def test_times_are_told_by_machine(tmp_path: Path) -> None:
         values={**VALUES, "NRU": {"psmnist": PaperValue(94.76, 0.35), "time": PaperValue(35.0)}},
     )
     markdown, _, _ = report(tmp_path, [item])
-    assert any("| 10 on reference engine, 2 threads, test processor | 35 | — | 2.45 |" in row for row in rows(markdown))
+    assert any(
+        "| 10 on reference engine, 2 threads, test processor | 35.0 | — | 2.45 |" in row for row in rows(markdown)
+    )
     assert any(
         "| 1.05 on cpu engine, 2 threads, test processor | 14.7 | 1.05 | 1.03 |" in row for row in rows(markdown)
     )
     assert "| fast | 1 | 15 | 63 |" in markdown and "| NRU | 1 | 15 | 600 |" in markdown
     assert "Times measured on: reference engine, 2 threads, test processor." in markdown
+
+
+def test_runs_with_fewer_epochs_than_declared_are_labelled(tmp_path: Path) -> None:
+    for model, epochs in (("sigmoid", 5), ("fast", 20)):
+        folder = tmp_path / "runs" / model
+        write_image_run(folder, model, 0, "psmnist", 0.9)
+        options = json.loads((folder / "options.json").read_text())
+        options["training"]["epochs"] = epochs
+        (folder / "options.json").write_text(json.dumps(options))
+    declared = image_item(("sigmoid", "fast"), ("psmnist",), seeds=1, values=VALUES)
+    epochs_of = dict.fromkeys(declared.declared["desk"].values(), 20)
+    markdown, _, _ = report(tmp_path, [dataclasses.replace(declared, epochs=epochs_of)])
+    assert "Shorter than declared: psmnist: first 5 of 20 epochs." in markdown
+    ends = {row.split(" | ")[0]: row for row in rows(markdown) if row.endswith(("epochs |", "finished |"))}
+    assert ends["| sigmoid"].endswith("| first 5 of 20 epochs |") and ends["| fast"].endswith("| finished |")
+    assert "2 runs (1 finished, 1 with fewer epochs than declared)" in markdown
+
+
+def test_numbers_of_the_paper_keep_their_digits(tmp_path: Path) -> None:
+    sweep(tmp_path / "runs", ("psmnist",), seeds=1)
+    values = {**VALUES, "fast": {"psmnist": PaperValue(96.5, 0.1), "time": PaperValue(35.0)}}
+    markdown, _, _ = report(tmp_path, [image_item(MODELS, ("psmnist",), seeds=1, values=values)])
+    assert any("| 96.50 ± 0.10 | partial |" in row and "| 35.0 |" in row for row in rows(markdown))
+    words = {"under 100": PaperValue(2026.87), "all": PaperValue(60.5)}
+    columns = dict.fromkeys(words, "test perplexity")
+    (table,) = papers_values(image_item(MODELS, values={"fast": words}, columns=columns))
+    assert table.rows == [("fast", "2026.87", "60.50")]
 
 
 def test_a_desk_run_is_never_the_papers(tmp_path: Path) -> None:

@@ -10,10 +10,11 @@ from gatedrnn.lab.analysis.thresholds import Clock
 from gatedrnn.lab.experiments import PaperValue
 from gatedrnn.lab.report import text, verdicts
 from gatedrnn.lab.report.checks import CHECKS
-from gatedrnn.lab.report.claims import Checked
+from gatedrnn.lab.report.claims import Checked, ratio_of
 from gatedrnn.lab.report.document import Table
 from gatedrnn.lab.report.groups import Group
 from gatedrnn.lab.report.items import Item
+from gatedrnn.lab.report.runs import LabRun, UpdateTime
 
 _BASELINE = "sigmoid"  # the times of the others are divided by its time
 
@@ -92,13 +93,14 @@ def _numbers(item: Item, budget: str, complete: bool, groups: Mapping[str, Group
                 verdict = verdicts.NOT_RUN if part is None else _verdict(item, ours, paper, budget, complete)
                 parts.append(verdict)
             cells += [_ours(ours, part, unit), _paper(paper, unit), verdict]
-        rows.append((*cells, *(_time_cells(model, item.values, times) if times else ())))
+        rows.append((*cells, *(_time_cells(model, item.values, times, item.columns["time"]) if times else ())))
     header = ["model"]
     for name in columns:
         header += [f"{name}, {item.columns[name]}: measured, {budget} budget", "paper", "verdict"]
     if times:
         header += [f"{item.columns['time']}: measured, {budget} budget", "paper", f"÷ {_BASELINE}: measured", "paper"]
     caption = [f"Measured at {item.budget_name(budget)}, and the paper's values: mean ± standard deviation (n seeds)."]
+    caption += _parts([run for found in groups.values() for run in found.runs])
     if any(_is_test(item.columns[name]) for name in columns):
         caption.append("Tested once, with the weights of the best validation.")
     if times:
@@ -108,6 +110,15 @@ def _numbers(item: Item, budget: str, complete: bool, groups: Mapping[str, Group
     if lacking := [task for task in item.tasks if task in item.columns and task not in columns]:
         caption.append(f"Not run: {', '.join(lacking)}.")
     return [Table(" ".join(caption), tuple(header), rows, models=0)], parts
+
+
+def _parts(runs: Sequence[LabRun]) -> list[str]:
+    """A sentence on the runs with fewer epochs than declared; none if there are none."""
+    found: dict[str, None] = {}
+    for run in runs:
+        if run.part:
+            found[f"{run.task['name']}: {run.part}"] = None
+    return [f"Shorter than declared: {'; '.join(found)}."] if found else []
 
 
 def _is_test(unit: str) -> bool:
@@ -138,7 +149,8 @@ def _ours(found: Mean | None, part: Group | None, unit: str) -> str:
 def _paper(value: PaperValue | None, unit: str = "") -> str:
     if value is None:
         return "—"
-    written = (lambda number: f"{number:.2f}") if unit.startswith("%") else text.number
+    digits = 2 if unit.startswith("%") or _is_test(unit) else 1 if unit.startswith("minutes") else None
+    written = text.number if digits is None else (lambda number: f"{number:.{digits}f}")
     spread = "" if value.std is None else f" ± {written(value.std)}"
     return f"{written(value.value)}{spread}" + (" (diverged)" if value.diverged else "")
 
@@ -149,6 +161,8 @@ class _Time:
 
     mean: Mean
     clocks: tuple[str, ...]
+    #: The time of one update, if it was measured separately.
+    update: UpdateTime | None
 
 
 def _times(unit: str, groups: Mapping[str, Group]) -> dict[str, _Time]:
@@ -158,13 +172,17 @@ def _times(unit: str, groups: Mapping[str, Group]) -> dict[str, _Time]:
         part = whole.of_task(unit.split()[-1])
         runs = [] if part is None else [run for run in part.runs if run.seconds_an_epoch is not None]
         if runs:
-            seconds = [run.seconds_an_epoch or 0.0 for run in runs]
+            # A time that was measured separately is one number for all seeds.
+            timed = runs[:1] if runs[0].update_time else runs
+            seconds = [run.seconds_an_epoch or 0.0 for run in timed]
             mean = mean_of([second / (60 if unit.startswith("minutes") else 1) for second in seconds])
-            found[model] = _Time(mean, tuple(sorted({run.clock for run in runs})))
+            found[model] = _Time(mean, tuple(sorted({run.clock for run in runs})), runs[0].update_time)
     return found
 
 
-def _time_cells(model: str, values: Mapping[str, Mapping[str, PaperValue]], times: Mapping[str, _Time]) -> list[str]:
+def _time_cells(
+    model: str, values: Mapping[str, Mapping[str, PaperValue]], times: Mapping[str, _Time], unit: str
+) -> list[str]:
     """The measured time and the paper's, then both divided by the baseline's; the measured ones only on one clock."""
     ours, paper = times.get(model), values[model].get("time")
     shown = "—" if ours is None else text.mean(ours.mean)
@@ -173,7 +191,8 @@ def _time_cells(model: str, values: Mapping[str, Mapping[str, PaperValue]], time
     base, papers_base = times.get(_BASELINE), values.get(_BASELINE, {}).get("time")
     ratio = papers_ratio = "—"
     if ours is not None and base is not None and ours.clocks == base.clocks and base.mean.mean > 0:
-        ratio = text.number(ours.mean.mean / base.mean.mean, 3)
+        by_rounds = ratio_of(ours.update, base.update)
+        ratio = text.number(by_rounds.median if by_rounds else ours.mean.mean / base.mean.mean, 3)
     if paper is not None and papers_base is not None:
         papers_ratio = text.number(paper.value / papers_base.value, 3)
-    return [shown, _paper(paper), ratio, papers_ratio]
+    return [shown, _paper(paper, unit), ratio, papers_ratio]

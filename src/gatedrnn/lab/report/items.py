@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS, OWN, Experiment, PaperValue, View
+from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS, OWN, DeclaredRun, Experiment, PaperValue, View
 from gatedrnn.lab.report.groups import Group, group, in_order
 from gatedrnn.lab.report.measure import Measure
 from gatedrnn.lab.report.runs import LabRun, Slot
@@ -40,6 +40,8 @@ class Item:
     own: bool = False
     milestones: tuple[float, ...] = ()
     data: Mapping[str, str] = field(default_factory=dict)
+    #: The declared epochs of each place that has epochs.
+    epochs: Mapping[Slot, int] = field(default_factory=dict)
 
     def budget_name(self, budget: str) -> str:
         """What a budget is called beside a result. A desk result is never shown as the paper's setting, with which an
@@ -136,20 +138,18 @@ def measures_of(items: Iterable[Item]) -> dict[str, Measure]:
 
 def item_of(experiment: Experiment) -> Item:
     """The item of a declared experiment."""
+    places = {
+        budget: [(_slot(one), one.run) for one in experiment.runs(budget)]
+        for budget in BUDGETS
+        if budget in experiment.notes
+    }
     return Item(
         label=experiment.label,
         title=experiment.title,
         tasks=experiment.tasks,
         metric=experiment.metric,
         threshold=experiment.threshold,
-        declared={
-            budget: {
-                one.run.key(): Slot(one.grid or "", budget, one.run.task.name, one.model_name, one.seed, one.setting)
-                for one in experiment.runs(budget)
-            }
-            for budget in BUDGETS
-            if budget in experiment.notes
-        },
+        declared={budget: {run.key(): slot for slot, run in several} for budget, several in places.items()},
         lower_is_better=experiment.lower_is_better,
         notes={str(budget): note for budget, note in experiment.notes.items()},
         setting=experiment.setting,
@@ -163,4 +163,11 @@ def item_of(experiment: Experiment) -> Item:
         own=experiment.own,
         milestones=experiment.milestones,
         data={str(budget): data for budget, data in experiment.data.items()},
+        epochs={
+            slot: run.training.epochs for several in places.values() for slot, run in several if run.training.epochs
+        },
     )
+
+
+def _slot(one: DeclaredRun) -> Slot:
+    return Slot(one.grid or "", one.budget or "", one.run.task.name, one.model_name, one.seed, one.setting)

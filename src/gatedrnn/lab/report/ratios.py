@@ -38,7 +38,7 @@ def section(times: UpdateTimes, items: Sequence[Item]) -> Section:
 
 
 def ratio_table(times: UpdateTimes, items: Iterable[Item]) -> Table:
-    """Every ratio that was measured; a verdict where the paper has one."""
+    """Every ratio that was measured, and the paper's; a verdict in the paper's setting."""
     known = list(items)
     rows = []
     for setting in times.settings():
@@ -48,7 +48,11 @@ def ratio_table(times: UpdateTimes, items: Iterable[Item]) -> Table:
                 continue
             beside = ("—", "—")
             if paper is not None:
-                beside = (f"{paper:.3f}", verdicts.of_claim(Checked("", near(ours, paper), "")))
+                judged = verdicts.of_claim(Checked("", near(ours, paper), ""))
+                beside = (f"{paper:.3f}", judged if setting.budget == verdicts.COUNTED[0] else "—")
             rows.append((setting.named, f"{model} ÷ {other}", text.middle(ours), *beside))
-    caption = "Time of an update divided by that of another model: median over rounds (interquartile range)."
+    caption = (
+        "Time of an update divided by that of another model: median over rounds (interquartile range). A verdict is "
+        "given in the paper's setting only."
+    )
     return Table(caption, ("setting", "ratio", "measured", "paper", "verdict"), rows)

@@ -65,6 +65,8 @@ class LabRun:
     slot: Slot | None = None
     #: The time of one of its updates, measured separately; None if the run's own times are used.
     update_time: UpdateTime | None = None
+    #: The epochs that its place declares; None for a run without epochs or without a place.
+    declared_epochs: int | None = None
 
     @property
     def last_update(self) -> int:
@@ -75,10 +77,18 @@ class LabRun:
     def ended(self) -> str:
         """The outcome in words."""
         words = self.outcome.replace("_", " ")
+        if self.outcome == "finished" and self.part:
+            return self.part
         if self.outcome == "diverged":
             at = self.record.get("diverged_at")
             return words if at is None else f"diverged at update {at}"
         return f"{words} at update {self.last_update}" if self.outcome in ("unfinished", "budget_spent") else words
+
+    @property
+    def part(self) -> str:
+        """The part of the declared epochs that it was made for, "first 5 of 20 epochs"; empty for all of them."""
+        epochs, declared = self.training.get("epochs"), self.declared_epochs
+        return f"first {epochs} of {declared} epochs" if epochs and declared and epochs < declared else ""
 
     @property
     def complete(self) -> bool:

@@ -30,6 +30,8 @@ def document(
 ) -> Document:
     """The whole report of these runs, of the theory if its results were found, and of update times if there are any."""
     said = [*warnings, *_undeclared(runs, items)]
+    epochs = {slot: count for item in items for slot, count in item.epochs.items()}
+    runs = [run if run.slot is None else replace(run, declared_epochs=epochs.get(run.slot)) for run in runs]
     as_found, by_label = runs, {item.label: item for item in items}
     runs = runs if times is None else [times.retimed(run) for run in runs]
     groups = {item.label: item.groups(runs) for item in items}
@@ -294,6 +296,8 @@ def _summary(runs: Sequence[LabRun]) -> str:
     outcomes: dict[str, int] = {}
     for run in runs:
         words = run.outcome.replace("_", " ")
+        if run.outcome == "finished" and run.part:
+            words = "with fewer epochs than declared"
         outcomes[words] = outcomes.get(words, 0) + 1
     models = sorted({name_of_model(run.model) for run in runs})
     ends = ", ".join(f"{count} {name}" for name, count in sorted(outcomes.items()))

@@ -14,6 +14,8 @@ from gatedrnn.lab.report.document import Table
 from gatedrnn.lab.report.groups import Group, clocks_of, describe
 from gatedrnn.lab.report.runs import LabRun, Slot
 
+WALL_CLOCK = "Wall-clock times of runs that may have shared their machine with others: do not compare them."
+
 
 def results(groups: Sequence[Group], thresholds: Sequence[float]) -> Table:
     """What each model reached, in how many updates to each threshold, and how its runs ended."""
@@ -26,7 +28,10 @@ def results(groups: Sequence[Group], thresholds: Sequence[float]) -> Table:
         row += [text.arrivals(found.arrivals(threshold)) for threshold in thresholds]
         rows.append((*row, _outcomes(found)))
     place = "On validation data: mean" if any("validation" in r.record for f in groups for r in f.runs) else "Mean"
-    return Table(f"{place} ± standard deviation over seeds.", (*header, "how the runs ended"), rows, models=0)
+    caption = f"{place} ± standard deviation over seeds."
+    if any(run.outcome == "target_reached" for found in groups for run in found.runs):
+        caption += " Runs end at their target, so their best and last values do not rank the models."
+    return Table(caption, (*header, "how the runs ended"), rows, models=0)
 
 
 def selected(groups: Sequence[Group]) -> Table | None:
@@ -112,10 +117,12 @@ def times(groups: Sequence[Group], threshold: float | None) -> list[Table]:
     for clock in clocks_of(groups):
         rows = []
         for found in (part for part in (whole.on(clock) for whole in groups) if part is not None):
-            speeds = [finite(run.record.get("updates_a_second")) for run in found.runs]
+            # A time that was measured separately is one number for all seeds: it has no spread over them.
+            timed = found.runs[:1] if found.runs[0].update_time else found.runs
+            speeds = [finite(run.record.get("updates_a_second")) for run in timed]
             row = [found.name, str(len(found.runs)), _mean_of([speed for speed in speeds if speed is not None])]
             if by_epochs:
-                row.append(_mean_of([run.seconds_an_epoch for run in found.runs]))
+                row.append(_mean_of([run.seconds_an_epoch for run in timed]))
             if threshold is not None:
                 row.append(text.arrivals(found.arrivals(threshold, "seconds")))
             rows.append(tuple(row))
@@ -124,7 +131,12 @@ def times(groups: Sequence[Group], threshold: float | None) -> list[Table]:
             header.append("seconds per epoch")
         if threshold is not None:
             header.append(f"training seconds to {text.number(threshold)}")
-        tables.append(Table(f"Times measured on: {clock}.", tuple(header), rows, models=0))
+        caption = f"Times measured on: {clock}."
+        if any(run.update_time is None for found in groups for run in found.runs if run.clock == clock):
+            caption += f" {WALL_CLOCK}"
+        elif threshold is not None:
+            caption += " The spread of the seconds is that of the updates over seeds."
+        tables.append(Table(caption, tuple(header), rows, models=0))
     return tables
 
 
@@ -142,7 +154,8 @@ def time_scales(groups: Sequence[Group]) -> Table | None:
     header = ("model", "layer", "computed from", "mean", "std", "5 %", "median", "95 %")
     caption = (
         "Time scales of the units, averaged over seeds: −1/log φ(b) from the bias at the last evaluation, and "
-        "−1/mean log f measured on validation data after training."
+        "−1/mean log f measured on validation data after training. Runs that ended at different updates are compared "
+        "where they ended."
     )
     return Table(caption, header, rows, models=0) if rows else None
 
@@ -163,8 +176,8 @@ def all_runs(runs: Iterable[LabRun]) -> Table:
         )
         for run in runs
     ]
-    header = ("run", "task", "model", "seed", "how it ended", "best", "last", "training seconds", "measured on")
-    return Table("All runs that were read.", header, rows)
+    header = ("run", "task", "model", "seed", "how it ended", "best", "last", "wall-clock seconds", "measured on")
+    return Table(f"All runs that were read. {WALL_CLOCK}", header, rows)
 
 
 def _estimate(found: Estimate | None) -> tuple[str, str]:
