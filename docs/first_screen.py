@@ -73,14 +73,14 @@ def learning() -> str:
     after, before = (_updates(adding, gate) for gate in ("fast", "sigmoid"))
     copied, compared = (_updates(copy, gate) for gate in ("fast", "sigmoid"))
     length, copy_length = first["task"]["length"], copy["fast"][0].options["task"]["length"]
-    wins = sum(fast < sigmoid for fast, sigmoid in zip(copied, compared, strict=True))
     return (
-        f"Adding, T={length}, {first['model']['hidden_size']} units, one line for each of {len(after)} seeds. "
-        f"The fast gate has a mean squared error of {first['training']['target']} after {_spread(after)} updates, "
-        f"the sigmoid after {_spread(before)}.\n"
+        f"Adding, T={length}, {first['model']['hidden_size']} units: the layer above with either gate and the same "
+        f"initial time scale, one line for each of {len(after)} seeds. The fast gate has a mean squared error of "
+        f"{first['training']['target']} after {_spread(after)} updates (mean ± standard deviation), the sigmoid after "
+        f"{_spread(before)}; the fast gate is {_firsts(after, before)}.\n"
         f"Copying 10 symbols over {copy_length} steps (accuracy {copy['fast'][0].options['training']['target']}) "
         f"the gain is small and not certain: {_spread(copied)} against {_spread(compared)} updates, the fast gate "
-        f"first with {wins} of {len(copied)} seeds (sign test, p = {binomtest(wins, len(copied)).pvalue:.2f})."
+        f"{_firsts(copied, compared)}."
     )
 
 
@@ -126,6 +126,11 @@ def _updates(runs: dict[str, list[RunRecord]], gate: str) -> list[int]:
             raise ValueError(f"{run.folder} did not reach its target: the sentence needs other words")
         found.append(arrived)
     return found
+
+
+def _firsts(ours: list[int], others: list[int]) -> str:
+    wins = sum(fast < sigmoid for fast, sigmoid in zip(ours, others, strict=True))
+    return f"first with {wins} of {len(ours)} seeds (sign test, p = {binomtest(wins, len(ours)).pvalue:.2f})"
 
 
 def _spread(values: list[int]) -> str:

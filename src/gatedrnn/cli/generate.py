@@ -20,7 +20,7 @@ class Generate:
     checkpoint: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="CHECKPOINT")]
     """Folder of a run on a text, or one of its checkpoints."""
     prompt: str = ""
-    """Words to start with. (default: the start of a line)"""
+    """Words to start with; an empty prompt is the start of a line."""
     words: int = 100
     """Number of words to generate."""
     temperature: float = 1.0

@@ -5,8 +5,10 @@ from __future__ import annotations
 from gatedrnn.lab.experiments.base import Experiment
 
 
-def _theory(label: str, title: str, setting: str, expected: tuple[str, ...]) -> Experiment:
-    return Experiment(label=label, title=title, tasks=(), setting=setting, expected=expected, theory=True)
+def _theory(
+    label: str, title: str, setting: str, expected: tuple[str, ...], differences: tuple[str, ...] = ()
+) -> Experiment:
+    return Experiment(label, title, (), setting, expected=expected, differences=differences, theory=True)
 
 
 EXPERIMENTS = (
@@ -39,5 +41,10 @@ EXPERIMENTS = (
         "Order of saturation, rate of convergence, extra parameters",
         "All gates.",
         ("the rates follow from the orders of saturation",),
+        (
+            "W in the rate of fast is the branch W₋₁ of Lambert's function: with the principal branch, which the table "
+            "implies, the rate would equal that of the sigmoid",
+            "the order of refine, O(e^−2z), is that at r = 1",
+        ),
     ),
 )

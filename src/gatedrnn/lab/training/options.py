@@ -46,7 +46,8 @@ _MOST_THREADS = 1024  # beyond that, the system may refuse them, which ends the 
 
 @dataclass(frozen=True)
 class Training:
-    """How a model is trained. The defaults are the paper's for the adding and the copy task.
+    """How a model is trained. The defaults are the paper's for the adding and the copy task, except the number of
+    updates, which the paper does not state.
 
     Some options exist for some optimisers or schedules only: their default applies to these; elsewhere they are None,
     and setting them is an error.
@@ -75,7 +76,8 @@ class Training:
     updates: int | None = None
     """Length of the run in updates. (default: 20000)"""
     epochs: int | None = added(None, neutral=None)
-    """Length of the run in epochs, for tasks with a training set; evaluate_every and decay_at are then in epochs too.
+    """Length of the run in epochs, for tasks with a training set; the interval of evaluations and the decay of
+    the learning rate are then in epochs too.
     (default: the length is in updates)"""
     schedule: str = "constant"
     """constant, steps (times decay after the updates decay_at), linear or cosine (down to 0 at the end), or plateau
