@@ -29,10 +29,11 @@ _Model = TypeVar("_Model", bound=ModelOptions)
 
 @dataclass(frozen=True)
 class Job(Generic[_Task, _Model]):
-    """Run the same command with the same --out to resume a run, or to print the result of a finished one."""
+    """The options of a run and its folder."""
 
     out: Path
-    """Folder of the run: its options, metrics, checkpoints and record; created if it does not exist."""
+    """Folder of the run: its options, metrics, checkpoints and record; created if it does not exist. Run the same
+    command with the same folder to resume the run, or to print the result of a finished one."""
     task: _Task
     model: _Model
     training: Training
@@ -82,10 +83,9 @@ def _model(task: type[Task]) -> type[ModelOptions]:
 
 
 def _subcommand(name: str, task: type[Task]) -> Any:
-    description = f"{(task.__doc__ or ' ').splitlines()[0]} {Job.__doc__ or ''}"
     job: Any = Job
     kind = job[task, _model(task)]
-    return Annotated[kind, tyro.conf.subcommand(name, description=description)]
+    return Annotated[kind, tyro.conf.subcommand(name, description=(task.__doc__ or " ").splitlines()[0])]
 
 
 def train_verb(tasks: Mapping[str, type[Task]]) -> type[Any]:
