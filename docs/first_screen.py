@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from matplotlib.figure import Figure
 from scipy.stats import binomtest
 
 from gatedrnn.lab.analysis import updates_to
+from gatedrnn.lab.experiments import EXPERIMENTS
 from gatedrnn.lab.records import RunRecord, find_runs, read_run
 from gatedrnn.theory.canvas import new_figure, render
 from gatedrnn.theory.palette import looks
@@ -21,6 +23,7 @@ from gatedrnn.theory.palette import looks
 ROOT = Path(__file__).parent.parent
 README, FIGURE = ROOT / "README.md", ROOT / "docs" / "images" / "learning_curve.svg"
 GATES = ("sigmoid", "fast")
+ADDING, COPY = EXPERIMENTS["fig:adding_mse"], EXPERIMENTS["fig:copy_accuracy"]
 #: The records of each machine, one for each suite that ran there.
 BENCHMARKS = (("two-cores-avx2",), ("two-cores-avx512-amd", "two-cores-avx512-amd-engine"))
 SPEEDS = {  # a bar of the benchmark, and what to call it; the last ones are those without a gain
@@ -36,52 +39,55 @@ SPEEDS = {  # a bar of the benchmark, and what to call it; the last ones are tho
 }
 
 
-def longest(task: str) -> dict[str, list[RunRecord]]:
-    """The runs of both gates at the greatest length at which both have ended, the same number of seeds of each."""
-    runs = [read_run(folder) for folder in find_runs(ROOT / "results" / task)]
-    ended = [run for run in runs if run.record is not None and run.options["declared"]["model"] in GATES]
-    by_length: dict[int, dict[str, dict[int, RunRecord]]] = {}
-    for run in ended:
+Runs = dict[str, list[RunRecord]]
+
+
+def by_length(task: str) -> dict[int, Runs]:
+    """By the length of the sequences, from the shortest: the runs of both gates, the same seeds of each."""
+    found: dict[int, dict[str, dict[int, RunRecord]]] = {}
+    for run in (read_run(folder) for folder in find_runs(ROOT / "results" / task)):
         declared = run.options["declared"]
-        found = by_length.setdefault(run.options["task"]["length"], {gate: {} for gate in GATES})
-        found[declared["model"]][declared["seed"]] = run
-    chosen = by_length[max(length for length, found in by_length.items() if all(found.values()))]
-    seeds = sorted(set.intersection(*(set(found) for found in chosen.values())))
-    return {gate: [chosen[gate][seed] for seed in seeds] for gate in GATES}
+        if declared["model"] in GATES:
+            both = found.setdefault(run.options["task"]["length"], {gate: {} for gate in GATES})
+            both[declared["model"]][declared["seed"]] = run
+    chosen = {}
+    for length, both in sorted(found.items()):
+        seeds = sorted(set.intersection(*(set(runs) for runs in both.values())))
+        if seeds:
+            chosen[length] = {gate: [both[gate][seed] for seed in seeds] for gate in GATES}
+    return chosen
 
 
 def draw() -> Figure:
-    """The error on the adding task against updates, a line for each seed."""
-    runs = longest("adding")
-    figure, (panel,) = new_figure(1, 1, (7.5, 3.6))
-    for gate, look in looks(GATES).items():
-        for place, run in enumerate(runs[gate]):
-            x = [line["update"] for line in run.metrics]
-            label = f"{gate} gate" if place == 0 else None
-            panel.plot(x, [line["mse"] for line in run.metrics], color=look.colour, linewidth=1.2, label=label)
-    length = runs["fast"][0].options["task"]["length"]
-    panel.set(yscale="log", xlabel="updates", ylabel="mean squared error")
-    panel.set_title(f"Adding two numbers marked in a sequence of {length} steps")
-    panel.legend()
+    """The error on the adding task against updates, a panel for each length and a line for each seed."""
+    lengths = by_length("adding")
+    figure, panels = new_figure(1, len(lengths), (7.5, 3.6))
+    for panel, (length, runs) in zip(panels, lengths.items(), strict=True):
+        for gate, look in looks(GATES).items():
+            for place, run in enumerate(runs[gate]):
+                x = [line["update"] for line in run.metrics]
+                label = f"{gate} gate" if place == 0 else None
+                panel.plot(x, [line["mse"] for line in run.metrics], color=look.colour, linewidth=1.2, label=label)
+        panel.axhline(ADDING.threshold, color="0.4", linewidth=0.8, linestyle="--")
+        panel.set(yscale="log", xlabel="updates", ylabel="mean squared error")
+        panel.set_title(f"Adding, {length:,} steps ({_seeds(runs)})")
+        panel.legend()
     return figure
 
 
 def learning() -> str:
-    """The sentences under the figure, and beside them those on copy."""
-    adding, copy = longest("adding"), longest("copy")
-    first = adding["fast"][0].options
-    after, before = (_updates(adding, gate) for gate in ("fast", "sigmoid"))
-    copied, compared = (_updates(copy, gate) for gate in ("fast", "sigmoid"))
-    length, copy_length = first["task"]["length"], copy["fast"][0].options["task"]["length"]
-    return (
-        f"Adding, T={length}, {first['model']['hidden_size']} units: the layer above with either gate and the same "
-        f"initial time scale, one line for each of {len(after)} seeds. The fast gate has a mean squared error of "
-        f"{first['training']['target']} after {_spread(after)} updates (mean ± standard deviation), the sigmoid after "
-        f"{_spread(before)}; the fast gate is {_firsts(after, before)}.\n"
-        f"Copying 10 symbols over {copy_length} steps (accuracy {copy['fast'][0].options['training']['target']}) "
-        f"the gain is small and not certain: {_spread(copied)} against {_spread(compared)} updates, the fast gate "
-        f"{_firsts(copied, compared)}."
-    )
+    """The updates that both gates need, on both tasks and at each length."""
+    names = ((ADDING, "adding, {} steps: MSE {}"), (COPY, "copying 10 symbols over {} steps: accuracy {}"))
+    rows = [["updates to a given result", "seeds", "fast gate", "sigmoid gate", "fast first"], ["---"] * 5]
+    for item, name in names:
+        for length, runs in by_length(item.tasks[0]).items():
+            arrived = [
+                [updates_to(run.metrics, item.metric, item.threshold, item.lower_is_better) for run in runs[gate]]
+                for gate in ("fast", "sigmoid")
+            ]
+            after = [_after(found, runs[gate]) for found, gate in zip(arrived, ("fast", "sigmoid"), strict=True)]
+            rows.append([name.format(f"{length:,}", item.threshold), str(len(runs["fast"])), *after, _firsts(*arrived)])
+    return _table(rows)
 
 
 def speed() -> str:
@@ -93,8 +99,7 @@ def speed() -> str:
         titles.append(f"{machine['cores']} cores, {machine['processor']}, {machine['instruction_set']}")
         measured.append({bar["name"]: bar["measured"] for bench in benches for bar in bench["bars"]})
     rows = [[name, *(_ratio(bars.get(bar)) for bars in measured)] for bar, name in SPEEDS.items()]
-    lines = [["time ÷ torch.nn's", *titles], ["---"] * (len(titles) + 1), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return _table([["time ÷ torch.nn's", *titles], ["---"] * (len(titles) + 1), *rows])
 
 
 BLOCKS = {"learning": learning, "speed": speed}
@@ -115,28 +120,31 @@ def figure() -> bytes:
     return render(draw)["svg"]
 
 
-def _updates(runs: dict[str, list[RunRecord]], gate: str) -> list[int]:
-    """Of each seed the updates to the target of its run."""
-    found = []
-    for run in runs[gate]:
-        target = run.options["training"]["target"]
-        assert run.record is not None
-        arrived = updates_to(run.metrics, run.record["metric"], target, run.record["lower_is_better"])
-        if arrived is None:
-            raise ValueError(f"{run.folder} did not reach its target: the sentence needs other words")
-        found.append(arrived)
-    return found
+def _firsts(ours: Sequence[int | None], others: Sequence[int | None]) -> str:
+    """With how many seeds the fast gate was first; who never arrived is last."""
+    never = float("inf")
+    pairs = [tuple(never if one is None else one for one in pair) for pair in zip(ours, others, strict=True)]
+    wins = sum(fast < sigmoid for fast, sigmoid in pairs)
+    test = f" (sign test, p = {binomtest(wins, len(pairs)).pvalue:.2f})" if len(pairs) > 1 else ""
+    return f"{wins} of {len(pairs)}{test}"
 
 
-def _firsts(ours: list[int], others: list[int]) -> str:
-    wins = sum(fast < sigmoid for fast, sigmoid in zip(ours, others, strict=True))
-    return f"first with {wins} of {len(ours)} seeds (sign test, p = {binomtest(wins, len(ours)).pvalue:.2f})"
+def _after(arrived: Sequence[int | None], runs: Sequence[RunRecord]) -> str:
+    reached = [updates for updates in arrived if updates is not None]
+    if not reached:
+        return f"not reached by update {min(run.metrics[-1]['update'] for run in runs):,}"
+    if len(reached) < len(arrived):
+        return f"reached with {len(reached)} of {len(arrived)} seeds"
+    return f"{statistics.mean(reached):,.0f}" + (f" ± {statistics.stdev(reached):,.0f}" if len(reached) > 1 else "")
 
 
-def _spread(values: list[int]) -> str:
-    if len(values) == 1:
-        return f"{values[0]:,}"
-    return f"{statistics.mean(values):,.0f} ± {statistics.stdev(values):,.0f}"
+def _seeds(runs: Runs) -> str:
+    count = len(runs["fast"])
+    return "one seed" if count == 1 else f"{count} seeds"
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _ratio(measured: dict[str, Any] | None) -> str:
