@@ -78,7 +78,7 @@ class Reproduction:
         lines = [f"Verdict: **{section.verdict}**.", ""] if section.verdict else []
         if label in self.items:
             lines += [line for budget in COUNTED for line in self._found(self.items[label], budget)]
-        for chart in section.charts[:1]:
+        for chart in _first_of_each_budget(section.charts):
             lines += [f"![{chart.title}]({_figure(chart, 'report/figures')})", "", chart.note, ""]
         for picture in section.pictures:
             lines += [f"![{picture.title}]({_figure(picture, 'report/figures', '../..')})", ""]
@@ -105,6 +105,14 @@ class Reproduction:
         """The ledger with the page of each item."""
         rows = [(*row, _page_of(row[0])) for row in ledger.rows]
         return Table(ledger.caption, (*ledger.header, "page"), rows)
+
+
+def _first_of_each_budget(charts: Sequence[Chart]) -> list[Chart]:
+    """The names of charts contain their budget."""
+    found: dict[str, Chart] = {}
+    for chart in charts:
+        found.setdefault(next((budget for budget in COUNTED if f"_{budget}" in chart.stem), ""), chart)
+    return list(found.values())
 
 
 def _page_of(label: str) -> str:
