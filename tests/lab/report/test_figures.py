@@ -98,3 +98,17 @@ def test_a_cross_stands_where_a_run_diverged(tmp_path: Path) -> None:
     assert [(line.get_xdata()[0], line.get_ydata()[0]) for line in crosses] == [(150.0, 3.1)]
     assert figures._label(chart.series[0]) == "fast (2 seeds, 1 diverged)"
     assert b"1 diverged" in figures.images(chart)["svg"]
+
+
+@pytest.mark.parametrize("value", [None, 0.0])
+def test_a_clock_without_a_positive_value(value: float | None, tmp_path: Path) -> None:
+    """A model that diverged at once, timed on a clock of its own, has nothing that a logarithmic axis can show."""
+    write_run(tmp_path / "a", "fast", 0, evaluations=3)
+    write_run(tmp_path / "b", "NRU", 0, evaluations=2, curve=lambda i: 0.0, engine="reference: a loop")
+    runs = load(tmp_path)[0]
+    for line in runs[1].metrics:
+        line["mse"] = value
+    groups = [group(name, name, [run]) for name, run in zip(("fast", "NRU"), runs, strict=True)]
+    chart = learning_curves("x", "x", groups, MSE, Looks(["fast", "NRU"]), against="seconds")
+    assert len(chart.clocks) == 2 and figures._clocks(chart) == ([0] if value is None else [0, 1])
+    assert set(figures.images(chart)) == {"png", "svg"} and figures.small_image(chart)

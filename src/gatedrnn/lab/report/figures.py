@@ -31,14 +31,24 @@ _DASHES: dict[str, Any] = {  # SVG's dashes in matplotlib's notation
 
 
 def images(chart: Chart) -> dict[str, bytes]:
-    """The chart as {"png": …, "svg": …}: against updates, and against time once for each clock."""
-    return _rendered(chart, [None, *range(len(chart.clocks))])
+    """The chart as {"png": …, "svg": …}: against updates, and against time once for each clock that has values."""
+    return _rendered(chart, [None, *_clocks(chart)])
 
 
 def small_image(chart: Chart) -> bytes:
     """The chart as a small PNG for a document, with only its main x axis."""
-    against_time = chart.against == "seconds" and chart.clocks
-    return _rendered(chart, [*range(len(chart.clocks))] if against_time else [None], ("png",), _SMALL)["png"]
+    against_time = _clocks(chart) if chart.against == "seconds" else []
+    return _rendered(chart, against_time or [None], ("png",), _SMALL)["png"]
+
+
+def _clocks(chart: Chart) -> list[int]:
+    return [clock for clock in range(len(chart.clocks)) if _values(chart, clock)]
+
+
+def _values(chart: Chart, clock: int | None) -> list[float]:
+    """The values of the runs on this clock; None: of all."""
+    runs = (run for series in chart.series for run in series.runs if clock is None or run.clock == clock)
+    return [value for run in runs for value in run.value if value is not None]
 
 
 def _rendered(
@@ -90,7 +100,7 @@ def _draw_series(panel: Axes, chart: Chart, series: Series, clock: int | None) -
             panel.plot(x, values, color=colour, linewidth=0.7, alpha=0.45)
             if run.diverged and run.end is not None:
                 panel.plot(x[run.end], values[run.end], color=colour, marker="x", markersize=8, markeredgewidth=2)
-    middle, low, high = _band(curve, _is_log(chart))
+    middle, low, high = _band(curve, _is_log(chart, clock))
     panel.plot(curve.x, middle, color=colour, linestyle=_DASHES[series.look.dash])
     panel.fill_between(curve.x, low, high, color=colour, alpha=0.13, linewidth=0)
 
@@ -109,9 +119,8 @@ def _nan(value: float | None) -> float:
     return float("nan") if value is None else value
 
 
-def _widen(panel: Axes, chart: Chart) -> None:
-    """Set ticks where the values span many powers of ten: matplotlib's would overflow."""
-    values = [v for s in chart.series for run in s.runs for v in run.value if v is not None and v > 0]
+def _widen(panel: Axes, values: Sequence[float]) -> None:
+    """Set ticks where positive values span many powers of ten: matplotlib's would overflow."""
     ends = [math.log10(max(end(values), sys.float_info.min)) for end in (min, max)]
     low, high = math.floor(ends[0]), min(math.ceil(ends[1]), sys.float_info.max_10_exp)
     if high - low > _MOST_DECADES:
@@ -120,15 +129,15 @@ def _widen(panel: Axes, chart: Chart) -> None:
         panel.set_ylim(max(10.0**low, sys.float_info.min), 10.0**high)
 
 
-def _is_log(chart: Chart) -> bool:
-    """Whether the axis is logarithmic; it needs at least one positive value."""
-    return chart.log_y and any(v is not None and v > 0 for s in chart.series for run in s.runs for v in run.value)
+def _is_log(chart: Chart, clock: int | None) -> bool:
+    """Whether the axis of this panel is logarithmic; it needs at least one positive value."""
+    return chart.log_y and any(value > 0 for value in _values(chart, clock))
 
 
 def _dress(panel: Axes, chart: Chart, clock: int | None) -> None:
-    if _is_log(chart):
+    if _is_log(chart, clock):
         panel.set_yscale("log", nonpositive="mask")
-        _widen(panel, chart)
+        _widen(panel, [value for value in _values(chart, clock) if value > 0])
         low, high = panel.get_ylim()
         if high / low < 10:  # 3 and 4 instead of 3 × 10⁰
             panel.yaxis.set_major_formatter("{x:g}")
