@@ -21,6 +21,7 @@ from gatedrnn.cli.list import gate_table
 from gatedrnn.cli.verbs import parsed
 from gatedrnn.lab.data import SETS
 from gatedrnn.lab.experiments import CLAIMS, EXPERIMENTS
+from gatedrnn.lab.report.figures import images
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted(
@@ -235,6 +236,9 @@ def test_the_reproduction_is_made_from_the_records() -> None:
     # One is drawn again: the others would show the same if their digests are the same.
     first = reproduction.document.charts()[0]
     assert made["small_image"](first) == (made["FIGURES"] / f"{first.stem}.png").read_bytes()
+    for chart in reproduction.document.charts():
+        if len(chart.clocks) > 1:  # the page draws a panel for each, the documents only the first
+            assert images(chart)["png"]
     ledger = reproduction.document.overview.rows
     assert {row[0] for row in ledger} == {*EXPERIMENTS, *(claim.label for claim in CLAIMS)}
     for row in ledger:
