@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from gatedrnn.lab.analysis import finite, mean_of, paired, time_scale_layers
+from gatedrnn.lab.analysis import finite, mean_of, middle_of, paired, time_scale_layers
 from gatedrnn.lab.analysis.bootstrap import Estimate, perplexities, ratios
 from gatedrnn.lab.report import text
 from gatedrnn.lab.report.document import Table
@@ -119,7 +119,7 @@ def times(groups: Sequence[Group], threshold: float | None) -> list[Table]:
         for found in (part for part in (whole.on(clock) for whole in groups) if part is not None):
             # A time that was measured separately is one number for all seeds: it has no spread over them.
             timed = found.runs[:1] if found.runs[0].update_time else found.runs
-            speeds = [finite(run.record.get("updates_a_second")) for run in timed]
+            speeds = [_updates_per_second(run) for run in timed]
             row = [found.name, str(len(found.runs)), _mean_of([speed for speed in speeds if speed is not None])]
             if by_epochs:
                 row.append(_mean_of([run.seconds_an_epoch for run in timed]))
@@ -178,6 +178,12 @@ def all_runs(runs: Iterable[LabRun]) -> Table:
     ]
     header = ("run", "task", "model", "seed", "how it ended", "best", "last", "wall-clock seconds", "measured on")
     return Table(f"All runs that were read. {WALL_CLOCK}", header, rows)
+
+
+def _updates_per_second(run: LabRun) -> float | None:
+    if run.update_time is not None:  # known for an unfinished run too
+        return 1 / middle_of(run.update_time.rounds).median
+    return finite(run.record.get("updates_a_second"))
 
 
 def _estimate(found: Estimate | None) -> tuple[str, str]:
