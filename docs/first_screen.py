@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
-from scipy.stats import binomtest
 
-from gatedrnn.lab.analysis import updates_to
+from gatedrnn.lab.analysis import Arrival, arrival, paired
 from gatedrnn.lab.experiments import EXPERIMENTS
 from gatedrnn.lab.records import RunRecord, find_runs, read_run
 from gatedrnn.theory.canvas import new_figure, render
@@ -81,12 +80,12 @@ def learning() -> str:
     rows = [["updates to a given result", "seeds", "fast gate", "sigmoid gate", "fast first"], ["---"] * 5]
     for item, name in names:
         for length, runs in by_length(item.tasks[0]).items():
-            arrived = [
-                [updates_to(run.metrics, item.metric, item.threshold, item.lower_is_better) for run in runs[gate]]
+            fast, sigmoid = (
+                [arrival(run.metrics, item.metric, item.threshold, item.lower_is_better) for run in runs[gate]]
                 for gate in ("fast", "sigmoid")
-            ]
-            after = [_after(found, runs[gate]) for found, gate in zip(arrived, ("fast", "sigmoid"), strict=True)]
-            rows.append([name.format(f"{length:,}", item.threshold), str(len(runs["fast"])), *after, _firsts(*arrived)])
+            )
+            what, seeds = name.format(f"{length:,}", item.threshold), str(len(fast))
+            rows.append([what, seeds, _after(fast), _after(sigmoid), _firsts(fast, sigmoid)])
     return _table(rows)
 
 
@@ -120,21 +119,20 @@ def figure() -> bytes:
     return render(draw)["svg"]
 
 
-def _firsts(ours: Sequence[int | None], others: Sequence[int | None]) -> str:
-    """With how many seeds the fast gate was first; who never arrived is last."""
-    never = float("inf")
-    pairs = [tuple(never if one is None else one for one in pair) for pair in zip(ours, others, strict=True)]
-    wins = sum(fast < sigmoid for fast, sigmoid in pairs)
-    test = f" (sign test, p = {binomtest(wins, len(pairs)).pvalue:.2f})" if len(pairs) > 1 else ""
-    return f"{wins} of {len(pairs)}{test}"
+def _firsts(fast: Sequence[Arrival], sigmoid: Sequence[Arrival]) -> str:
+    """With how many seeds the fast gate was first."""
+    count = paired(dict(enumerate(fast)), dict(enumerate(sigmoid)))
+    test = f" (sign test, p = {count.p:.2f})" if count.p is not None and count.n > 1 else ""
+    undecided = f", {count.open} undecided" if count.open else ""
+    return f"{count.first} of {count.n}{undecided}{test}"
 
 
-def _after(arrived: Sequence[int | None], runs: Sequence[RunRecord]) -> str:
-    reached = [updates for updates in arrived if updates is not None]
+def _after(runs: Sequence[Arrival]) -> str:
+    reached = [run.at for run in runs if run.at is not None]
     if not reached:
-        return f"not reached by update {min(run.metrics[-1]['update'] for run in runs):,}"
-    if len(reached) < len(arrived):
-        return f"reached with {len(reached)} of {len(arrived)} seeds"
+        return f"not reached by update {min(run.watched for run in runs):,.0f}"
+    if len(reached) < len(runs):
+        return f"reached with {len(reached)} of {len(runs)} seeds"
     return f"{statistics.mean(reached):,.0f}" + (f" ± {statistics.stdev(reached):,.0f}" if len(reached) > 1 else "")
 
 
