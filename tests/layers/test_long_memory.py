@@ -66,3 +66,44 @@ def test_16_bit_layers_decay_at_the_time_scale_of_the_rounded_bias(gate: str, mo
     assert c.dtype == torch.float32
     assert c.item() == pytest.approx(math.exp(-n / scale), rel=LONG_MEMORY)
     assert 1 - c.item() == pytest.approx(-math.expm1(-n / scale), rel=0.05)
+
+
+RESET = {  # a cell of one unit whose memory exceeds 1: how to make it, and the names of its last state
+    "LSTM": {},
+    "JANET": {"beta": 15.0},
+    "FastGRNN": {},
+}
+
+
+@pytest.mark.usefixtures("each_engine")
+@pytest.mark.parametrize("name", RESET)
+def test_a_gate_that_closes_on_a_large_memory_leaves_the_digits_of_the_new_one(name: str) -> None:
+    """One step from a memory of 1e5 with f between e^-30 and e^-8, and from 1 with f of e^-3 and above.
+
+    Forward and backward against float64. With c + (i g − (1−f) c) alone the error is that of c, 1e5 times as large.
+    """
+    torch.manual_seed(0)
+    units = 8
+    z = torch.tensor([-30.0, -20.0, -12.0, -8.0, -3.0, 0.0, 3.0, 20.0])
+    large = torch.tensor([1e5] * 4 + [1.0] * 4)
+    layer: Any = getattr(gatedrnn, name)(1, units, **RESET[name])
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.zero_()
+        if name == "FastGRNN":
+            layer.b_z_l0.copy_(z)
+            layer.b_h_l0.fill_(0.3)
+        else:
+            block = {"LSTM": 1, "JANET": 0}[name]
+            layer.bias_ih_l0[block * units : (block + 1) * units] = z
+            layer.bias_ih_l0[(block + 1) * units : (block + 2) * units] = 0.3
+    found = {}
+    for dtype in (torch.float32, torch.float64):
+        memory = large.to(dtype).expand(1, 2, units).clone().requires_grad_()
+        state = (torch.zeros(1, 2, units, dtype=dtype), memory) if name == "LSTM" else memory
+        final = layer.to(dtype)(torch.zeros(1, 2, 1, dtype=dtype), state)[1]
+        final = final[1] if name == "LSTM" else final
+        (slope,) = torch.autograd.grad(final.sum(), memory)
+        found[dtype] = final.detach().double(), slope.double()
+    for float32, float64 in zip(found[torch.float32], found[torch.float64], strict=True):
+        torch.testing.assert_close(float32, float64, rtol=1e-5, atol=0)  # the digits of e^z in float32

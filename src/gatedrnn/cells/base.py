@@ -152,6 +152,16 @@ def linear(x: Tensor, weight: Tensor) -> Tensor:
     return wide(F.linear(x.to(weight.dtype), weight))
 
 
+def remembered(f: Tensor, not_f: Tensor, old: Tensor, new: Tensor) -> Tensor:
+    """f∘old + new, with the digits of both f and 1−f.
+
+    Close to 1, f has lost the digits of 1−f, so the memory changes by new − (1−f)∘old. Below ½, that would add the old
+    memory and take it away again, and lose the digits of what is left of it and of the new.
+    """
+    closing = f < 0.5
+    return torch.where(closing, 0.0, old) + (new + torch.where(closing, f, -not_f) * old)
+
+
 def forget(a: PreActivations) -> tuple[Tensor, ...]:
     """The pre-activations of the forget gate: z, or (z, z_r)."""
     return (a["f"], a[AUX]) if AUX in a else (a["f"],)

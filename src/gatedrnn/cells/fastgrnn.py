@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gatedrnn.cells.base import AUX, Cell, PreActivations, State, Weights, forget, linear, wide
+from gatedrnn.cells.base import AUX, Cell, PreActivations, State, Weights, forget, linear, remembered, wide
 from gatedrnn.gates import Gate
 from gatedrnn.inits import Constant
 
@@ -54,9 +54,9 @@ class FastGRNNEquations(Cell):
 
     def update(self, gate: Gate, w: Weights, a: PreActivations, state: State) -> State:
         (h,) = state
-        not_f = gate.complement(*forget(a))
+        f, not_f = gate.value(*forget(a)), gate.complement(*forget(a))
         share = torch.sigmoid(wide(w["zeta"])) * not_f + torch.sigmoid(wide(w["nu"]))
-        return (h + (share * torch.tanh(a["h"]) - not_f * h),)
+        return (remembered(f, not_f, h, share * torch.tanh(a["h"])),)
 
     def gates(self, gate: Gate, a: PreActivations) -> dict[str, Tensor]:
         return {"forget": gate.value(*forget(a))}

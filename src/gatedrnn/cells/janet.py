@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gatedrnn.cells.base import FusedCell, PreActivations, State, Weights, forget
+from gatedrnn.cells.base import FusedCell, PreActivations, State, Weights, forget, remembered
 from gatedrnn.gates import Gate
 
 #: The largest |β|. What float32 loses of 1−f and f at its smallest numbers is then still less than 1e-29 of i, and
@@ -35,12 +35,12 @@ class JANETEquations(FusedCell):
 
     def update(self, gate: Gate, w: Weights, a: PreActivations, state: State) -> State:
         (h,) = state
-        not_f = gate.complement(*forget(a))
-        return (h + (self._input(gate, a) * torch.tanh(a["g"]) - not_f * h),)
-
-    def _input(self, gate: Gate, a: PreActivations) -> Tensor:
         f, not_f = gate.value(*forget(a)), gate.complement(*forget(a))
+        return (remembered(f, not_f, h, self._input(f, not_f) * torch.tanh(a["g"])),)
+
+    def _input(self, f: Tensor, not_f: Tensor) -> Tensor:
         return not_f / (not_f + math.exp(-self.beta) * f)
 
     def gates(self, gate: Gate, a: PreActivations) -> dict[str, Tensor]:
-        return {"forget": gate.value(*forget(a)), "input": self._input(gate, a)}
+        f, not_f = gate.value(*forget(a)), gate.complement(*forget(a))
+        return {"forget": f, "input": self._input(f, not_f)}

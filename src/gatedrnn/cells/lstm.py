@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from gatedrnn.cells.base import FusedCell, PreActivations, State, Weights, forget, linear
+from gatedrnn.cells.base import FusedCell, PreActivations, State, Weights, forget, linear, remembered
 from gatedrnn.gates import Gate
 
 
@@ -36,10 +36,13 @@ class LSTMEquations(FusedCell):
 
     def update(self, gate: Gate, w: Weights, a: PreActivations, state: State) -> State:
         _, c = state
-        not_f = gate.complement(*forget(a))
+        z = forget(a)
+        not_f = gate.complement(*z)
         candidate, o = torch.tanh(a["g"]), torch.sigmoid(a["o"])
-        change = not_f * (candidate - c) if self.tied else torch.sigmoid(a["i"]) * candidate - not_f * c
-        c = c + change
+        if self.tied:
+            c = c + not_f * (candidate - c)
+        else:
+            c = remembered(gate.value(*z), not_f, c, torch.sigmoid(a["i"]) * candidate)
         h = o * torch.tanh(c)
         if self.proj_size:
             h = linear(h, w["weight_hr"])

@@ -31,6 +31,8 @@ class ReferenceEngine(Engine):
             scan, places = padded_scan(scan)
             result = self.run(scan)
             return result._replace(output=packed(result.output, places))
+        if scan.recompute:
+            _refuse_transforms()
         x, active = steps_in_order(scan)
         steps = len(x)
         block = _Block(scan, scan.cell.prepare(scan.weights))
@@ -102,6 +104,14 @@ class _Block:
             for name, value in step.items():
                 kept.setdefault(name, []).append(value)
         return state, {name: torch.stack(values) for name, values in kept.items()}
+
+
+def _refuse_transforms() -> None:
+    """They turn off what `checkpoint` is made of."""
+    if not torch.compiler.is_compiling() and not torch._C._autograd._saved_tensors_hooks_is_enabled():
+        raise RuntimeError(
+            "recompute=True does not work inside torch.func's grad, vjp, jacrev and hessian; use recompute=False there"
+        )
 
 
 def _reversed(x: Tensor, lengths: Tensor | None) -> Tensor:

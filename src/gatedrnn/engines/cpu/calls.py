@@ -282,6 +282,10 @@ def run_backward(
     return results
 
 
+#: Elements of a zero state that is kept for the next call.
+_KEPT_ZEROS = 4096
+
+
 class Repeated:
     """Forward scans without gradients, of tensors of the same kind as those given: only their addresses are new."""
 
@@ -292,7 +296,10 @@ class Repeated:
         check_arguments(self._prepared.kernel, input, state, weights, None, None)
         self._scan, _ = _describe(self._prepared, input, state, weights, None, None, reverse, False, 1)
         self._output = (*input.shape[:-1], state[0].shape[-1])
-        self._zeros = [torch.zeros_like(s) for s in state]  # only read
+        self._shapes = [s.shape for s in state]
+        # Only read. Large ones are not kept: there may be a thousand calls like this, of different sizes.
+        small = all(s.numel() <= _KEPT_ZEROS for s in state)
+        self._zeros = self._zero_states(input) if small else None
 
     def __call__(
         self, input: Tensor, state: Sequence[Tensor], weights: Iterable[Tensor]
@@ -301,7 +308,8 @@ class Repeated:
         scan.threads = torch.get_num_threads()
         strides = input.stride()
         if not state:
-            state = self._zeros if len(strides) == 2 else [zero.unsqueeze(0) for zero in self._zeros]
+            zeros = self._zero_states(input) if self._zeros is None else self._zeros
+            state = zeros if len(strides) == 2 else [zero.unsqueeze(0) for zero in zeros]
         scan.input_strides[:] = strides if len(strides) == 3 else (0, *strides)
         scan.input = _address("input", input)
         alive = []
@@ -324,3 +332,6 @@ class Repeated:
             scan.output = output.data_ptr()
         library.forward(scan)
         return output, tuple(finals)
+
+    def _zero_states(self, input: Tensor) -> list[Tensor]:
+        return [torch.zeros(shape, dtype=input.dtype) for shape in self._shapes]

@@ -128,6 +128,12 @@ template <class Real, class Gate> class ForgetForward {
   const GateParameters<Real>& parameters_;
 };
 
+// f old + added, as in cells/base.py.
+template <class Real> GATEDRNN_INLINE Vec<Real> remembered(const GateValue<Real>& forget, Vec<Real> old, Vec<Real> added) {
+  const auto closing = forget.value < Real(0.5);
+  return (closing ? Vec<Real>{} : old) + (added + (closing ? forget.value : -forget.complement) * old);
+}
+
 // The same backward, with the slopes, from what the forward left.
 template <class Real, class Gate> class ForgetBackward {
  public:

@@ -16,7 +16,7 @@ template <class Real, class Gate> struct Kusupati : OneStage<Real> {
       auto forget = gate(j);
       Vec<Real> share = load<Real>(panel.a[0] + j) * forget.complement + load<Real>(panel.a[1] + j);
       Vec<Real> h = load(panel.h_previous + j);
-      store(panel.h + j, h + (share * load<Real>(panel.a[3] + j) - forget.complement * h));
+      store(panel.h + j, remembered<Real>(forget, h, share * load<Real>(panel.a[3] + j)));
     }
   }
   static void backward(const BackwardPanel<Real>& panel, const CellParameters<Real>& parameters) {

@@ -14,7 +14,7 @@ template <class Real, class Gate> struct Janet : OneStage<Real> {
       auto forget = gate(j);
       Vec<Real> i = forget.complement / denominator(forget.complement, forget.value, parameters.odds);
       Vec<Real> g = load<Real>(panel.a[1] + j), h = load(panel.h_previous + j);
-      store(panel.h + j, h + (i * g - forget.complement * h));
+      store(panel.h + j, remembered<Real>(forget, h, i * g));
     }
   }
   static void backward(const BackwardPanel<Real>& panel, const CellParameters<Real>& parameters) {

@@ -32,7 +32,7 @@ template <class Real, class Gate> struct Untied : OneStage<Real> {
     for (int64_t j = 0; j < panel.size; j += Tile<Real>::lanes) {
       auto forget = gate(j);
       Vec<Real> i = load<Real>(panel.a[0] + j), g = load<Real>(panel.a[2] + j), c = load<Real>(panel.c + j);
-      store(panel.c + j, c + (i * g - forget.complement * c));
+      store(panel.c + j, remembered<Real>(forget, c, i * g));
     }
     output_pass<Real>(panel, panel.a[3]);
   }
