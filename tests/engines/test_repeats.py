@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
@@ -211,3 +212,21 @@ def test_native_steps_of_unusual_tensors() -> None:
             functional_call(layer, emptied, (x, state))
     assert layer(x, state)[0].requires_grad
     assert layer(x[:, :0], tuple(s[:, :0] for s in state))[0].shape == (1, 0, H)
+
+
+def test_large_zero_states_are_not_kept() -> None:
+    """A call of another batch size is of another kind, and a thousand kinds are remembered."""
+
+    def elements() -> int:
+        gc.collect()
+        return sum(found.numel() for found in gc.get_objects() if type(found) is Tensor)
+
+    layer = gatedrnn.GRU(1, 64)
+    with torch.no_grad():
+        layer(torch.zeros(1, 2, 1))
+        before = elements()
+        for batch in range(500, 530):
+            expected = layer(torch.zeros(1, batch, 1))[0]
+            assert torch.equal(layer(torch.zeros(1, batch, 1))[0], expected)  # the short way
+        del expected
+    assert elements() - before < 30 * 500

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
+import gatedrnn
 from gatedrnn.gates import GATES, Gate, Polynomial, SigmoidOf, check_gate
 from gatedrnn.gates.stable import solve_increasing
 
@@ -218,3 +219,34 @@ def test_wrong_inverse_is_refused() -> None:
 
     with pytest.raises(ValueError, match="the inverse does not invert the function, at z = "):
         check_gate(WrongInverse())
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt(SigmoidOf):
+    c: Tensor
+
+    def alpha(self, z: Tensor) -> Tensor:
+        return z + self.c * z**3
+
+    def alpha_derivative(self, z: Tensor) -> Tensor:
+        return 1 + 3 * self.c * z**2
+
+
+class AsModule(SigmoidOf, torch.nn.Module):
+    def __init__(self) -> None:
+        torch.nn.Module.__init__(self)
+
+    alpha = Cubic.alpha
+    alpha_derivative = Cubic.alpha_derivative
+
+
+def test_a_gate_that_would_not_be_trained_is_refused() -> None:
+    message = "Learnt: its field c requires a gradient, but the fields of a gate are not trained"
+    with pytest.raises(TypeError, match=message):
+        gatedrnn.LSTM(2, 3, forget_gate=Learnt(torch.nn.Parameter(torch.ones(()))))
+    gatedrnn.LSTM(2, 3, forget_gate=Learnt(torch.ones(())))
+    with pytest.raises(TypeError, match=r"AsModule: a gate must not be an nn\.Module"):
+        gatedrnn.LSTM(2, 3, forget_gate=AsModule())
+    layer = gatedrnn.LSTM(2, 3)
+    with pytest.raises(TypeError, match=r"AsModule: a gate must not be an nn\.Module"):
+        layer.forget_gate = AsModule()  # type: ignore[assignment]

@@ -295,3 +295,33 @@ def test_numbers_that_are_not_real() -> None:
                     layer(given)
                 with pytest.raises(RuntimeError, match=f"same dtype, but got {dtype}"):
                     cell(given[0])
+
+
+@pytest.mark.parametrize("case", CELL_CASES, ids=str)
+def test_every_weight_is_on_the_same_device(case: Case) -> None:
+    """A product with a weight on the meta device would give memory without values. Also after a call that was fine."""
+    for module, given in ((case.layer(I, H, num_layers=2), x()), (case.step(I, H), x(B, I))):
+        for called in (False, True):
+            for name, weight in list(module.named_parameters()):
+                if called:
+                    module(given)
+                missing = torch.nn.Parameter(weight.detach().to("meta"))
+                with pytest.raises(RuntimeError, match=r"not at the same device|must be at the same device"):
+                    functional_call(module, {name: missing}, (given,))
+
+
+def test_the_message_names_the_weight_on_another_device() -> None:
+    layer: Any = gatedrnn.LSTM(2, 3, 2, bias=False)
+    layer.weight_hh_l1 = torch.nn.Parameter(layer.weight_hh_l1.detach().to("meta"))
+    message = "LSTM: parameters are not at the same device, found weight_ih_l1 at cpu and weight_hh_l1 at meta"
+    with pytest.raises(RuntimeError, match=message):
+        layer(torch.zeros(5, 1, 2))
+
+
+@pytest.mark.usefixtures("each_engine")
+def test_lengths_may_be_changed_after_the_call() -> None:
+    layer, lengths = gatedrnn.GRU(2, 3), torch.tensor([2, 1])
+    output, _ = layer(torch.randn(2, 2, 2), lengths=lengths)
+    lengths -= 1
+    output.sum().backward()
+    assert layer.weight_hh_l0.grad is not None

@@ -236,3 +236,26 @@ X = torch.randn(T, B, I)
 def test_wrong_arguments_are_refused_at_the_call(arguments: Any, kind: type[Exception], text: str) -> None:
     with pytest.raises(kind, match=text):
         gatedrnn.chunks(*arguments)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_16_bit_state_is_not_rounded_between_chunks(dtype: torch.dtype) -> None:
+    layer = gatedrnn.GRU(2, 4, dtype=dtype, forget_init=gatedrnn.inits.Constant(0.9999))
+    x, state = torch.randn(96, 2, 2).to(dtype), torch.randn(1, 2, 4).to(dtype)
+    output, final = layer(x, state.float())
+    found = torch.cat([part for part, _ in gatedrnn.chunks(layer, x, 8, state=state)])
+    *_, (_, last) = gatedrnn.chunks(layer, x, 8, state=state)
+    assert torch.equal(found, output)
+    assert last.dtype == torch.float32 and torch.equal(last, final)
+
+
+def test_the_default_dtype_does_not_matter() -> None:
+    layer, x = gatedrnn.GRU(2, 3, dtype=torch.bfloat16), torch.randn(6, 2, 2).to(torch.bfloat16)
+    expected = joined(layer, x, 3)
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = joined(layer, x, 3)
+    finally:
+        torch.set_default_dtype(before)
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)

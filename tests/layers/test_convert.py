@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import copy
 import itertools
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.utils import prune
 
 import gatedrnn
 from gatedrnn.gates import GATES
@@ -399,3 +401,52 @@ def test_our_own_layers_get_an_auxiliary_gate(cell: str) -> None:
     step(torch.randn(2, 3))
     with pytest.raises(ValueError, match=r"0: the gate Fast\(\) has no auxiliary weights; those of Refine\(\) would"):
         gatedrnn.convert(nn.ModuleList([layer]), "fast")
+
+
+def test_match_with_one_parameter_for_both_biases() -> None:
+    torch.manual_seed(0)
+    layer = nn.LSTM(2, 3)
+    layer.bias_hh_l0 = layer.bias_ih_l0
+    scales = gatedrnn.time_scales(layer)
+    converted: Any = gatedrnn.convert(layer, "fast", match="bias")
+    assert converted.bias_hh_l0 is converted.bias_ih_l0
+    torch.testing.assert_close(gatedrnn.time_scales(converted), scales, rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize("cell", ["LSTM", "GRU"])
+def test_an_optimiser_of_a_layer_with_a_new_auxiliary_gate_fits_a_fresh_one(cell: str) -> None:
+    """Optimisers number the parameters: their order is that of a fresh layer, what was added comes last."""
+    layer = getattr(gatedrnn, cell)(3, 3, 2, bidirectional=True)
+    layer.register_parameter("added", nn.Parameter(torch.zeros(1)))
+    gatedrnn.convert(layer, "refine")
+    fresh = getattr(gatedrnn, cell)(3, 3, 2, bidirectional=True, forget_gate="refine")
+    assert [name for name, _ in layer.named_parameters()] == [*(name for name, _ in fresh.named_parameters()), "added"]
+
+
+def test_weights_of_our_own_that_are_computed_are_refused() -> None:
+    layer = gatedrnn.LSTM(2, 3)
+    prune.random_unstructured(layer, "bias_ih_l0", 0.5)
+    message = "the model: its bias_ih_l0 is not a parameter; make it one, and convert"
+    for gate, match in (("fast", "bias"), ("refine", None)):
+        names = list(layer._parameters)
+        with pytest.raises(ValueError, match=message):
+            gatedrnn.convert(layer, gate, match=match)  # type: ignore[arg-type]
+        assert list(layer._parameters) == names and layer.forget_gate == gatedrnn.gates.Sigmoid()
+    assert gatedrnn.convert(layer, "fast").forget_gate == gatedrnn.gates.Fast()  # the biases stay as they are
+
+
+@dataclass(frozen=True)
+class _PerUnit(gatedrnn.gates.SigmoidOf):
+    c: Tensor
+
+    def alpha(self, z: Tensor) -> Tensor:
+        return z + self.c * z**3
+
+    def alpha_derivative(self, z: Tensor) -> Tensor:
+        return 1 + 3 * self.c * z**2
+
+
+def test_gates_with_a_tensor_are_exchanged() -> None:
+    layer = gatedrnn.LSTM(2, 3, forget_gate=_PerUnit(torch.ones(3)))
+    new = _PerUnit(2 * torch.ones(3))
+    assert gatedrnn.convert(layer, new).forget_gate is new

@@ -73,3 +73,17 @@ def test_refusals() -> None:
         gatedrnn.time_scales(gatedrnn.LSTMCell(I, H), x)
     with pytest.raises(ValueError, match="GRU: hx and lengths need an input"):
         gatedrnn.time_scales(gatedrnn.GRU(I, H), lengths=LENGTHS)  # type: ignore[call-overload]
+
+
+def test_modes_are_left_as_they_were() -> None:
+    layer = gatedrnn.LSTM(2, 3)
+    nn.utils.parametrizations.spectral_norm(layer, "weight_hh_l0")
+    inner = layer.parametrizations.weight_hh_l0.eval()  # type: ignore[union-attr,operator]
+    gatedrnn.time_scales(layer, torch.randn(4, 2, 2))
+    assert layer.training and not inner.training
+
+
+def test_an_empty_batch_is_refused() -> None:
+    message = "GRU: time scales need at least one sequence, got an empty batch"
+    with pytest.raises(ValueError, match=message):
+        gatedrnn.time_scales(gatedrnn.GRU(2, 3), torch.randn(4, 0, 2))

@@ -95,3 +95,36 @@ def test_weights_without_a_word_load_as_ever(tmp_path: Path) -> None:
 def test_convert_asks_for_its_gate() -> None:
     with pytest.raises(TypeError, match="forget_gate"):
         gatedrnn.convert(nn.LSTM(2, 3))  # type: ignore[call-arg]
+
+
+OPTIONS = [
+    (gatedrnn.LSTM, "tied", True),
+    (gatedrnn.LSTM, "proj_size", 2),
+    (gatedrnn.LSTMCell, "tied", True),
+    (gatedrnn.JANET, "beta", 5.0),
+    (gatedrnn.JANETCell, "beta", 5.0),
+    (gatedrnn.NRU, "relu", False),
+    (gatedrnn.NRU, "heads", 1),
+    (gatedrnn.NRUCell, "memory_size", 16),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "value"), OPTIONS, ids=lambda part: getattr(part, "__name__", str(part)))
+def test_an_option_of_the_equations_is_read_from_them_and_cannot_be_changed(
+    kind: type[Any], name: str, value: object
+) -> None:
+    assert getattr(kind(4, 4, **{name: value}), name) == value
+    module = kind(4, 4)
+    before = getattr(module, name)
+    message = f"{kind.__name__}: {name} cannot be changed; make a new {kind.__name__} with {name}={value}"
+    with pytest.raises(AttributeError, match=f"^{message}$"):
+        setattr(module, name, value)
+    assert getattr(module, name) == before and f"{name}={value}" not in repr(module)
+    assert getattr(copy.deepcopy(module), name) == before
+
+
+@pytest.mark.parametrize("kind", [gatedrnn.NRU, gatedrnn.NRUCell])
+def test_a_module_without_a_gate_takes_none(kind: type[Any]) -> None:
+    module = kind(2, 3)
+    with pytest.raises(AttributeError, match=f"^{kind.__name__} has no forget gate$"):
+        module.forget_gate = "fast"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import prune
 
 import gatedrnn
 from gatedrnn.gates import GATES, resolve
@@ -251,3 +253,49 @@ def test_reset_reaches_parametrised_weights(case: Case) -> None:
     assert not torch.equal(before, getattr(layer, name))
     for key in by_layer(fresh)["l0"]:
         torch.testing.assert_close(getattr(layer, f"{key}_l0"), getattr(fresh, f"{key}_l0"))
+
+
+@pytest.mark.parametrize("kind", [gatedrnn.LSTM, gatedrnn.GRUCell])
+def test_one_parameter_for_both_biases_counts_twice(kind: type[Any]) -> None:
+    layer = kind(2, 3, forget_init=Constant(0.99))
+    suffix = "_l0" if kind is gatedrnn.LSTM else ""
+    setattr(layer, f"bias_hh{suffix}", getattr(layer, f"bias_ih{suffix}"))
+    layer.reset_parameters()
+    expected = torch.full((3,), -1 / torch.log(torch.tensor(0.99)).item())
+    torch.testing.assert_close(gatedrnn.time_scales(layer)["l0"], expected, rtol=1e-4, atol=0)
+
+
+def _pruned(layer: nn.Module, name: str) -> None:
+    prune.custom_from_mask(layer, name, torch.arange(getattr(layer, name).numel()).view_as(getattr(layer, name)) % 2)
+
+
+COMPUTED: dict[str, Callable[[nn.Module, str], Any]] = {
+    "pruned": _pruned,
+    "spectral norm": nn.utils.spectral_norm,
+    "weight norm": nn.utils.weight_norm,
+    "weight norm of the whole": lambda layer, name: nn.utils.weight_norm(layer, name, dim=None),
+    "weight norm of columns": lambda layer, name: nn.utils.weight_norm(layer, name, dim=1),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*weight_norm.*:FutureWarning")
+@pytest.mark.parametrize("how", COMPUTED)
+def test_weights_that_are_computed_from_others_are_drawn_again(how: str) -> None:
+    """As a layer without them, for the same seed, up to what is computed."""
+    plain, layer = gatedrnn.GRU(2, 3), gatedrnn.GRU(2, 3)
+    COMPUTED[how](layer, "weight_hh_l0")
+    for module in (plain, layer):
+        torch.manual_seed(7)
+        module.reset_parameters()
+    drawn = plain.weight_hh_l0.detach()
+    if how == "pruned":
+        assert torch.equal(layer.get_parameter("weight_hh_l0_orig"), drawn)
+        expected = drawn * layer.get_buffer("weight_hh_l0_mask")
+        assert torch.equal(layer.weight_hh_l0, expected)
+    elif how == "spectral norm":
+        assert torch.equal(layer.get_parameter("weight_hh_l0_orig"), drawn)
+        return
+    else:
+        expected = drawn
+    layer(torch.zeros(1, 1, 2))  # computes the weight anew
+    torch.testing.assert_close(layer.weight_hh_l0.detach(), expected)

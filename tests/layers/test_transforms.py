@@ -149,3 +149,19 @@ def test_compiled_model_around_a_converted_layer() -> None:
     x = torch.randn(T, B, I, dtype=DOUBLE)
     compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
     assert_close(compiled(x), model(x), REGROUPED, DOUBLE)
+
+
+def test_recompute_is_refused_where_torch_cannot_do_it() -> None:
+    layer, x = gatedrnn.LSTM(I, H, recompute=True), torch.randn(T, B, I)
+
+    def loss(parameters: dict[str, Tensor]) -> Tensor:
+        return functional_call(layer, parameters, (x,))[0].sum()
+
+    parameters = dict(layer.named_parameters())
+    with pytest.raises(RuntimeError, match=r"recompute=True does not work inside torch\.func's grad"):
+        grad(loss)(parameters)
+    layer.recompute = False
+    found = grad(loss)(parameters)
+    loss(parameters).backward()
+    for name, parameter in parameters.items():
+        torch.testing.assert_close(found[name], parameter.grad)

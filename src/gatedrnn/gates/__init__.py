@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from torch import Tensor, nn
+
 from gatedrnn.gates.base import Gate, SigmoidOf
 from gatedrnn.gates.check import check_gate
 from gatedrnn.gates.fast import Fast
@@ -25,7 +27,15 @@ GATES: dict[str, type[Gate]] = {
 
 def resolve(gate: str | Gate) -> Gate:
     """The gate of that name with its default arguments, or the gate itself."""
+    if isinstance(gate, nn.Module):
+        raise TypeError(f"{type(gate).__name__}: a gate must not be an nn.Module; its parameters would not be trained")
     if isinstance(gate, Gate):
+        for name, value in vars(gate).items():
+            if isinstance(value, Tensor) and value.requires_grad:
+                raise TypeError(
+                    f"{type(gate).__name__}: its field {name} requires a gradient, but the fields of a gate are not "
+                    "trained; use detach()"
+                )
         return gate
     if not isinstance(gate, str):
         raise TypeError(f"a gate is a name or a Gate object, got {gate!r}")

@@ -122,6 +122,9 @@ class RecurrentLayer(RecurrentModule):
             for shapes, names in zip(self._shapes, self._all_weights, strict=True)
         ]
 
+    def weight_names(self) -> list[str]:
+        return [name for names in self._all_weights for name in names]
+
     @property
     def all_weights(self) -> list[list[Tensor]]:
         """The weights of each layer and direction, as in torch.nn."""

@@ -99,7 +99,7 @@ def check_packed(layer: str, data: Tensor, batch_sizes: Tensor, order: Tensor | 
 
 
 def check_weights(layer: str, key: str, weights: Weights, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Weights have the shapes of the layer's own: they may have been assigned or come from functional_call."""
+    """Weights have the layer's own shapes and one device: they may have been assigned or come from functional_call."""
     for name, weight in weights.items():
         if isinstance(weight, Tensor) and not _is_odd(weight) and weight.shape == shapes[name]:
             continue
@@ -110,6 +110,14 @@ def check_weights(layer: str, key: str, weights: Weights, shapes: Mapping[str, t
         if weight.shape != shapes[name]:
             raise RuntimeError(
                 f"{layer}: size mismatch for {name}{suffix}: expected {shapes[name]}, got {tuple(weight.shape)}"
+            )
+    first, *others = weights.items()
+    for name, weight in others:
+        if weight.device != first[1].device:
+            suffix = f"_{key}" if key else ""
+            raise RuntimeError(
+                f"{layer}: parameters are not at the same device, found {first[0]}{suffix} at {first[1].device} "
+                f"and {name}{suffix} at {weight.device}"
             )
 
 
@@ -193,4 +201,5 @@ def checked_lengths(layer: str, lengths: Tensor | Sequence[int] | None, x: Tenso
                     f"{layer}: lengths must lie between 1 and the number of steps {len(x)}, "
                     f"got {length} at index {index}"
                 )
-    return lengths.to(x.device, torch.int64)
+    # A copy: the backward pass needs it, and the caller may change the original.
+    return lengths.to(x.device, torch.int64, copy=True)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import PackedSequence
 
+from gatedrnn.cells.base import wide
 from gatedrnn.layers.base import RecurrentLayer, StateArgument
 from gatedrnn.layers.checks import autocasting, check_dimensions, checked_lengths, state_tuple
 
@@ -64,11 +65,11 @@ def chunks(
         raise ValueError(f"{name}: lengths needs a batch, got unbatched 2-D input")
     steps = input.transpose(0, 1) if batched and layer.batch_first else input
     before = state_tuple(name, layer.cell, state)
-    if before is None and input.dtype != torch.float64 and (input.dtype.itemsize == 2 or autocasting(input)):
-        before = tuple(
-            torch.zeros(layer.num_layers, *steps.shape[1:-1], width, device=input.device)
-            for width in layer.cell.state_sizes(layer.hidden_size)
-        )
+    if input.dtype != torch.float64 and (input.dtype.itemsize == 2 or autocasting(input)):
+        if before is None:
+            sizes = [(layer.num_layers, *steps.shape[1:-1], w) for w in layer.cell.state_sizes(layer.hidden_size)]
+            before = tuple(torch.zeros(size, dtype=torch.float32, device=input.device) for size in sizes)
+        before = tuple(wide(s) for s in before)
     return _run(layer, input, min(size, max(len(steps), 1)), before, checked_lengths(name, lengths, steps))
 
 

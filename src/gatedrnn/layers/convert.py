@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, Literal, TypeVar
 
 import torch
@@ -16,6 +17,7 @@ from gatedrnn.inits import ForgetInit
 from gatedrnn.layers.base import RecurrentLayer
 from gatedrnn.layers.gru import GRU, GRUCell
 from gatedrnn.layers.lstm import LSTM, LSTMCell
+from gatedrnn.layers.parameters import set_sum
 from gatedrnn.layers.step import RecurrentStep
 
 _Model = TypeVar("_Model", bound=nn.Module)
@@ -62,7 +64,7 @@ def convert(model: _Model, forget_gate: str | Gate, match: Literal["bias"] | Non
         raise ValueError(f'match must be None or "bias", got {match!r}')
     found = {name: module for name, module in model.named_modules() if isinstance(module, _Theirs)}
     gated = {n: m for n, m in model.named_modules() if isinstance(m, _Ours) and m.cell.takes_gate}
-    own = {name: layer for name, layer in gated.items() if layer.forget_gate != gate}
+    own = {name: layer for name, layer in gated.items() if not _is_same(layer.forget_gate, gate)}
     replacements = {module: _without_parameters(module, gate) for module in found.values()}
     for name, module in found.items():
         _refuse(name or "the model", module, replacements[module], match)
@@ -89,6 +91,13 @@ def convert(model: _Model, forget_gate: str | Gate, match: Literal["bias"] | Non
     return replacements.get(model, model)  # type: ignore[call-overload,no-any-return]
 
 
+def _is_same(a: Gate, b: Gate) -> bool:
+    try:
+        return a is b or bool(a == b)
+    except RuntimeError:  # a field is a tensor of several values, which have no common truth
+        return False
+
+
 def _refuse(name: str, module: _Theirs, layer: _Ours, match: str | None) -> None:
     if parametrize.is_parametrized(module):
         raise ValueError(f"{name}: has a parametrisation; remove it, convert, and register it again")
@@ -97,9 +106,7 @@ def _refuse(name: str, module: _Theirs, layer: _Ours, match: str | None) -> None
     for hooks in _HOOKS:
         if getattr(module, hooks):
             raise ValueError(f"{name}: has hooks ({hooks[1:]}); remove them, convert, and register them again")
-    for weight in _weight_names(module):
-        if module._parameters.get(weight) is None:
-            raise ValueError(f"{name}: its {weight} is not a parameter; make it one, and convert")
+    _refuse_computed(name, module, _weight_names(module))
     for added in [entry for entries in _added(module) for entry in entries]:
         if hasattr(layer, added):
             raise ValueError(
@@ -115,10 +122,19 @@ def _refuse_own(name: str, layer: _Ours, gate: Gate, match: str | None) -> None:
         raise ValueError(
             f"{name}: the gate {gate!r} has no auxiliary weights; those of {layer.forget_gate!r} would be lost"
         )
-    if parametrize.is_parametrized(layer) and (match == "bias" or gate.preactivations > 1):
-        raise ValueError(f"{name}: has a parametrisation; remove it, convert, and register it again")
+    if match == "bias" or gate.preactivations > layer.forget_gate.preactivations:
+        if parametrize.is_parametrized(layer):
+            raise ValueError(f"{name}: has a parametrisation; remove it, convert, and register it again")
+        _refuse_computed(name, layer, layer.weight_names())
     if match == "bias" and not layer.bias:
         raise ValueError(f'{name}: was made with bias=False, so match="bias" has nothing to move')
+
+
+def _refuse_computed(name: str, module: nn.Module, weights: Sequence[str]) -> None:
+    """Weights that are not parameters, such as those of a pruned layer."""
+    for weight in weights:
+        if module._parameters.get(weight) is None:
+            raise ValueError(f"{name}: its {weight} is not a parameter; make it one, and convert")
 
 
 def _weight_names(module: _Theirs) -> list[str]:
@@ -198,5 +214,5 @@ def _match_biases(layer: _Ours, old: Gate, moved: set[int]) -> None:
             biases = list(layer.cell.forget_biases(weights))
             sums = [torch.stack([bias.double() for bias in parts]).sum(0) for parts in biases[: old.preactivations]]
             logit = sums[0] if old == gates.Sigmoid() else -ForgetInit.input_bias(old, tuple(sums))
-            for (bias, *others), target in zip(biases, layer.forget_gate.from_logit(logit), strict=True):
-                bias.copy_(target - sum(other.double() for other in others))
+            for parts, target in zip(biases, layer.forget_gate.from_logit(logit), strict=True):
+                set_sum(parts, target, others_zero=False)

@@ -10,6 +10,7 @@ from gatedrnn.inits import ForgetInit
 from gatedrnn.layers.base import RecurrentLayer
 from gatedrnn.layers.checks import check_no_projection
 from gatedrnn.layers.docstrings import documented
+from gatedrnn.layers.module import option_of_equations
 from gatedrnn.layers.step import RecurrentStep
 
 
@@ -22,7 +23,7 @@ class JANET(RecurrentLayer):
             f_t &= \varphi(W_{if} x_t + b_{if} + W_{hf} h_{t-1} + b_{hf}) \\
             i_t &= \sigma(\beta - \operatorname{logit} f_t) \\
             g_t &= \tanh(W_{ig} x_t + b_{ig} + W_{hg} h_{t-1} + b_{hg}) \\
-            h_t &= h_{t-1} + (i_t \odot g_t - (1 - f_t) \odot h_{t-1})
+            h_t &= f_t \odot h_{t-1} + i_t \odot g_t
         \end{aligned}
 
     :math:`|h| \le e^\beta` for every gate. Its authors start it with ``forget_init=gatedrnn.inits.Chrono(t_max)``.
@@ -44,6 +45,8 @@ class JANET(RecurrentLayer):
         >>> output.shape, h_n.shape
         (torch.Size([5, 3, 20]), torch.Size([1, 3, 20]))
     """
+
+    beta = option_of_equations("beta")
 
     def __init__(
         self,
@@ -83,7 +86,6 @@ class JANET(RecurrentLayer):
             engine=engine,
             recompute=recompute,
         )
-        self.beta = beta
 
     def _options(self) -> dict[str, object]:
         return {**super()._options(), "beta": 1.0}
@@ -106,6 +108,8 @@ class JANETCell(RecurrentStep):
         torch.Size([3, 20])
     """
 
+    beta = option_of_equations("beta")
+
     def __init__(
         self,
         input_size: int,
@@ -120,7 +124,6 @@ class JANETCell(RecurrentStep):
     ) -> None:
         cell = cells.JANETEquations(beta=beta)
         super().__init__(cell, input_size, hidden_size, bias, device, dtype, forget_gate, forget_init)
-        self.beta = beta
 
     def _options(self) -> dict[str, object]:
         return {**super()._options(), "beta": 1.0}

@@ -9,6 +9,7 @@ from gatedrnn.gates import Gate
 from gatedrnn.inits import ForgetInit
 from gatedrnn.layers.base import RecurrentLayer
 from gatedrnn.layers.docstrings import documented
+from gatedrnn.layers.module import option_of_equations
 from gatedrnn.layers.step import RecurrentStep
 
 
@@ -22,7 +23,7 @@ class LSTM(RecurrentLayer):
             i_t &= \sigma(W_{ii} x_t + b_{ii} + W_{hi} h_{t-1} + b_{hi}) \quad\text{or, tied,}\quad i_t = 1 - f_t \\
             g_t &= \tanh(W_{ig} x_t + b_{ig} + W_{hg} h_{t-1} + b_{hg}) \\
             o_t &= \sigma(W_{io} x_t + b_{io} + W_{ho} h_{t-1} + b_{ho}) \\
-            c_t &= c_{t-1} + (i_t \odot g_t - (1 - f_t) \odot c_{t-1}) \\
+            c_t &= f_t \odot c_{t-1} + i_t \odot g_t \\
             h_t &= o_t \odot \tanh(c_t)
         \end{aligned}
 
@@ -48,6 +49,9 @@ class LSTM(RecurrentLayer):
         >>> output.shape, c_n.shape
         (torch.Size([5, 3, 20]), torch.Size([2, 3, 20]))
     """
+
+    tied = option_of_equations("tied")
+    proj_size = option_of_equations("proj_size")
 
     def __init__(
         self,
@@ -90,8 +94,6 @@ class LSTM(RecurrentLayer):
             engine=engine,
             recompute=recompute,
         )
-        self.tied = tied
-        self.proj_size = proj_size
 
     def _options(self) -> dict[str, object]:
         return {"proj_size": 0, **super()._options(), "tied": False}
@@ -114,6 +116,8 @@ class LSTMCell(RecurrentStep):
         (torch.Size([3, 20]), torch.Size([3, 20]))
     """
 
+    tied = option_of_equations("tied")
+
     def __init__(
         self,
         input_size: int,
@@ -128,7 +132,6 @@ class LSTMCell(RecurrentStep):
     ) -> None:
         cell = cells.LSTMEquations(tied=tied)
         super().__init__(cell, input_size, hidden_size, bias, device, dtype, forget_gate, forget_init)
-        self.tied = tied
 
     def _options(self) -> dict[str, object]:
         return {**super()._options(), "tied": False}

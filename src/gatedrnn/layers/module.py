@@ -9,12 +9,26 @@ import torch
 from torch import Tensor, nn
 
 from gatedrnn import engines, gates
+from gatedrnn.cells import Cell
 from gatedrnn.engines import Engine
 from gatedrnn.gates import Gate
 
 _ENTRY = "gatedrnn"
 #: What decides, beside the weights, about what is computed.
 _TOLD = ("forget_gate", "tied", "beta", "relu")
+
+
+def option_of_equations(name: str) -> property:
+    """An option that decides about the equations: it is read from the cell, and assigning to it raises an error."""
+
+    def read(self: RecurrentModule) -> Any:
+        return getattr(self.cell, name)
+
+    def refuse(self: RecurrentModule, value: object) -> None:
+        kind = type(self).__name__
+        raise AttributeError(f"{kind}: {name} cannot be changed; make a new {kind} with {name}={value!r}")
+
+    return property(read, refuse)
 
 
 class RecurrentModule(nn.Module):
@@ -24,6 +38,7 @@ class RecurrentModule(nn.Module):
     different gate warns; weights without that entry, such as torch.nn's, load without a check.
     """
 
+    cell: Cell
     _forget_gate: Gate | None = None
     _engine: str | Engine = "auto"
 
@@ -36,6 +51,8 @@ class RecurrentModule(nn.Module):
     @forget_gate.setter
     def forget_gate(self, gate: str | Gate) -> None:
         new, old = gates.resolve(gate), self._forget_gate
+        if old is not None and not self.cell.takes_gate:
+            raise AttributeError(f"{type(self).__name__} has no forget gate")
         if old is not None and new.preactivations != old.preactivations:
             raise ValueError(
                 f"{type(self).__name__}: the gate {new!r} has different parameters than {old!r}; "
@@ -56,10 +73,13 @@ class RecurrentModule(nn.Module):
     def add_auxiliary_gate(self, gate: Gate) -> None:
         """Take a gate that has an auxiliary one, where the gate so far has none. Its parameters are not drawn yet."""
         self._forget_gate = gate
-        self._make_parameters("meta", None)
+        kept = dict(self._parameters)
+        self._parameters.clear()
+        self._make_parameters("meta", None)  # all of them, in the order of a new module: optimisers number them
+        self._parameters.update(kept)
 
     def _make_parameters(self, device: torch.device | str | None, dtype: torch.dtype | None) -> None:
-        """Make the parameters that are not there yet, without values."""
+        """Make the parameters, without values."""
         raise NotImplementedError
 
     def _make_parameter(
@@ -69,9 +89,8 @@ class RecurrentModule(nn.Module):
         device: torch.device | str | None,
         dtype: torch.dtype | None,
     ) -> None:
-        if name not in self._parameters:
-            made = None if shape is None else nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
-            self.register_parameter(name, made)
+        made = None if shape is None else nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
+        self.register_parameter(name, made)
 
     def _refuse_trace(self) -> None:
         if torch._C._get_tracing_state() is not None and not torch.onnx.is_in_onnx_export():
@@ -90,6 +109,8 @@ class RecurrentModule(nn.Module):
                 ".bfloat16() halves the size of its weights",
                 stacklevel=2,
             )
+        if name == "forget_gate" and isinstance(value, nn.Module):  # which nn.Module would take as a submodule
+            gates.resolve(value)  # raises
         super().__setattr__(name, value)
 
     def _weight(self, name: str) -> Tensor:

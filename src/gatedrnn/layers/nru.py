@@ -8,6 +8,7 @@ from gatedrnn import cells
 from gatedrnn.layers.base import RecurrentLayer
 from gatedrnn.layers.checks import check_no_projection
 from gatedrnn.layers.docstrings import documented
+from gatedrnn.layers.module import option_of_equations
 from gatedrnn.layers.step import RecurrentStep
 
 
@@ -50,6 +51,10 @@ class NRU(RecurrentLayer):
         (torch.Size([5, 3, 20]), torch.Size([1, 3, 16]))
     """
 
+    memory_size = option_of_equations("memory_size")
+    heads = option_of_equations("heads")
+    relu = option_of_equations("relu")
+
     def __init__(
         self,
         input_size: int,
@@ -88,9 +93,6 @@ class NRU(RecurrentLayer):
             forget_gate="sigmoid",  # the cell has none and ignores it
             forget_init=None,
         )
-        self.memory_size = memory_size
-        self.heads = heads
-        self.relu = relu
 
     def _options(self) -> dict[str, object]:
         return {**super()._options(), "memory_size": 64, "heads": 4, "relu": True}
@@ -113,6 +115,10 @@ class NRUCell(RecurrentStep):
         (torch.Size([3, 20]), torch.Size([3, 16]))
     """
 
+    memory_size = option_of_equations("memory_size")
+    heads = option_of_equations("heads")
+    relu = option_of_equations("relu")
+
     def __init__(
         self,
         input_size: int,
@@ -127,9 +133,6 @@ class NRUCell(RecurrentStep):
     ) -> None:
         cell = cells.NRUEquations(memory_size=memory_size, heads=heads, relu=relu)
         super().__init__(cell, input_size, hidden_size, bias, device, dtype, forget_gate="sigmoid", forget_init=None)
-        self.memory_size = memory_size
-        self.heads = heads
-        self.relu = relu
 
     def _options(self) -> dict[str, object]:
         return {**super()._options(), "memory_size": 64, "heads": 4, "relu": True}

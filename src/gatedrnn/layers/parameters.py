@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from gatedrnn.cells import Cell, Weights
@@ -25,10 +27,39 @@ def reset(cell: Cell, gate: Gate, init: ForgetInit | None, layers: list[Weights]
 
 
 def write_back(module: nn.Module, weights: Weights) -> None:
-    """Hand the drawn weights to their parametrisations: what was drawn into is only what these computed."""
+    """Hand the drawn weights to the parameters from which parametrisations, pruning and norms compute them."""
+    own = module._parameters
     for name, weight in weights.items():
         if parametrize.is_parametrized(module, name):
             setattr(module, name, weight.detach())
+            continue
+        with torch.no_grad():
+            if (original := own.get(f"{name}_orig")) is not None:  # torch.nn.utils.prune and spectral_norm
+                original.copy_(weight)
+                weight.mul_(module._buffers.get(f"{name}_mask", 1.0))  # type: ignore[arg-type]
+            elif (direction := own.get(f"{name}_v")) is not None and (norm := own.get(f"{name}_g")) is not None:
+                direction.copy_(weight)  # torch.nn.utils.weight_norm, whose norm has size 1 where it was summed over
+                summed = [axis for axis in range(weight.dim()) if norm.dim() == 0 or norm.shape[axis] == 1]
+                norm.copy_(weight.norm(dim=summed, keepdim=norm.dim() > 0))
+
+
+def set_sum(biases: Sequence[Tensor], target: Tensor, others_zero: bool) -> None:
+    """Let biases sum up to the target through the first one; the others stay as they are, or become zero.
+
+    One parameter may stand in both places. Then it counts twice.
+    """
+    first, *rest = biases
+    others = [bias for bias in rest if not _is_same(bias, first)]
+    for other in others if others_zero else ():
+        other.zero_()
+    left = target - sum(other.to(target.dtype) for other in others)
+    first.copy_(left / (len(biases) - len(others)))
+
+
+def _is_same(a: Tensor, b: Tensor) -> bool:
+    if a._base is None or a._base is not b._base:
+        return a is b
+    return a.storage_offset() == b.storage_offset()
 
 
 def initialise_forget_bias(cell: Cell, gate: Gate, init: ForgetInit, weights: Weights, hidden_size: int) -> None:
@@ -38,7 +69,5 @@ def initialise_forget_bias(cell: Cell, gate: Gate, init: ForgetInit, weights: We
         targets = list(zip(cell.forget_biases(weights), drawn, strict=True))
         if init.sets_input and (input_biases := cell.input_biases(weights)):
             targets.append((input_biases, init.input_bias(gate, drawn)))
-        for (first, *others), value in targets:
-            first.copy_(value)
-            for other in others:
-                other.zero_()
+        for biases, value in targets:
+            set_sum(biases, value, others_zero=True)

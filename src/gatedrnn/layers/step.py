@@ -72,6 +72,9 @@ class RecurrentStep(RecurrentModule):
         """The weights under the cell's names, looked up at each call because of parametrisations."""
         return {"l0": self._weights()}
 
+    def weight_names(self) -> list[str]:
+        return list(self._shapes)
+
     def _weights(self) -> Weights:
         return {name: self._weight(name) for name in self._shapes}
 

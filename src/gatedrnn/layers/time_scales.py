@@ -94,6 +94,8 @@ def _measured(
         layer = convert(copy.deepcopy(layer), "sigmoid")
         assert isinstance(layer, RecurrentLayer)
     h = _outputs(layer, input, hx, lengths)
+    if not h.numel():
+        raise ValueError(f"{type(layer).__name__}: time scales need at least one sequence, got an empty batch")
     if isinstance(input, PackedSequence):
         input, lengths = pad_packed_sequence(input, layer.batch_first)
     x = input if input.dim() == 3 else input.unsqueeze(1)
@@ -122,13 +124,14 @@ def _measured(
 
 def _outputs(layer: RecurrentLayer, *arguments: Any) -> Tensor:
     """The outputs of all layers and directions in eval mode, as return_states gives them."""
-    training = layer.training
+    modes = [(module, module.training) for module in layer.modules()]
     layer.eval()
     try:
         with torch.no_grad():
             h: Tensor = layer(*arguments, return_states=True)[2]["h"]
     finally:
-        layer.train(training)
+        for module, training in modes:
+            module.training = training
     return h
 
 
