@@ -37,6 +37,7 @@ def test_each_item_comes_from_one_place() -> None:
         ("own:tones", (4 * 4 * 3, 4 * 4, 4 * 4)),
         ("own:wikitext2", (4, 4, 4)),
         ("own:nru_copy", (2 * 3, 2, 2)),
+        ("own:time_scales", (4 * 3, 4, 4)),
     ],
 )
 def test_counts(label: str, counts: tuple[int, int, int]) -> None:
@@ -49,7 +50,7 @@ def test_every_run_can_be_made_and_is_another_one(label: str, budget: BudgetName
     runs = ALL[label].runs(budget)
     for declared in runs:
         declared.run.check()
-        assert declared.model_name.removesuffix("-GRU") in (*MODEL_NAMES, "NRU-clip-0.1")
+        assert declared.model_name.removesuffix("-GRU").removesuffix("-two-biases") in (*MODEL_NAMES, "NRU-clip-0.1")
         assert declared.run.training.seed == declared.seed
         below = f"{declared.setting}/" if declared.setting else ""
         assert declared.folder.endswith(f"/{budget}/{declared.model_name}/{below}seed{declared.seed}")
@@ -105,6 +106,18 @@ def test_time_scales_are_observed_at_a_larger_learning_rate() -> None:
         assert {d.run.training.lr for d in EXPERIMENTS["fig:adding_timescale"].runs(budget)} == {1e-2}
     paper = {(d.run.training.updates, d.run.training.target) for d in EXPERIMENTS["fig:adding_timescale"].runs("paper")}
     assert paper == {(3_000, None)}
+
+
+@budgets
+def test_models_with_two_biases_differ_in_the_second_one_alone(budget: BudgetName) -> None:
+    models = {d.model_name: d.run for d in OWN["own:time_scales"].runs(budget) if d.seed == 0}
+    assert list(models) == ["sigmoid", "fast", "sigmoid-two-biases", "fast-two-biases"]
+    shorter = {d.model_name: d.run for d in EXPERIMENTS["fig:adding_timescale"].runs(budget) if d.seed == 0}
+    for name in ("sigmoid", "fast"):
+        one, two = models[name], models[f"{name}-two-biases"]
+        assert dataclasses.replace(one, model=dataclasses.replace(one.model, trainable_bias_hh=True)) == two
+        training = dataclasses.replace(one.training, updates=shorter[name].training.updates)
+        assert dataclasses.replace(one, training=training) == shorter[name]
 
 
 @budgets

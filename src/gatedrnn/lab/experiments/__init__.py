@@ -29,7 +29,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 }
 #: Experiments that are not in the paper.
 OWN: dict[str, Experiment] = {
-    experiment.label: experiment for module in (copy, language, tones) for experiment in module.OWN
+    experiment.label: experiment for module in (adding, copy, language, tones) for experiment in module.OWN
 }
 
 __all__ = [

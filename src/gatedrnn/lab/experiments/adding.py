@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gatedrnn.lab.experiments.base import Budget, Experiment, Grid
+import dataclasses
+
+from gatedrnn.lab.experiments.base import Budget, BudgetName, Experiment, Grid, Variant
 from gatedrnn.lab.experiments.models import NRU_DIFFERENCE, variants
 from gatedrnn.lab.tasks import Adding
 from gatedrnn.lab.training import Training
@@ -77,6 +79,27 @@ TIME_SCALES = Grid(
     },
 )
 
+#: The ending of a model's name with both biases of each gate trained, whose sum moves twice as far per update.
+TWO_BIASES = "-two-biases"
+
+
+def _longer(budget: BudgetName, hidden_size: int, updates: int, seeds: int, note: str) -> Budget:
+    """Time scales over more updates, with one and with two trained biases: the paper states neither number."""
+    whole, names = TIME_SCALES.budgets[budget], ("sigmoid", "fast")
+    two = variants(names, hidden_size, trainable_bias_hh=True)
+    models = (*variants(names, hidden_size), *(Variant(f"{one.name}{TWO_BIASES}", one.model) for one in two))
+    return Budget(note, whole.task, dataclasses.replace(whole.training, updates=updates), models, seeds)
+
+
+LONGER = Grid(
+    "adding_timescale_longer",
+    {
+        "paper": _longer("paper", 128, 10_000, 3, "T=5000, lr 1e-2, 10,000 updates, 3 seeds"),
+        "desk": _longer("desk", 128, 6_000, 1, "T=300 in place of 5000, lr 1e-2, 6,000 updates, 1 seed"),
+        "smoke": _longer("smoke", 8, 6, 1, "T=10, H=8, lr 1e-2, 6 updates: only checks that everything runs"),
+    },
+)
+
 EXPERIMENTS = (
     Experiment(
         label="fig:adding_mse",
@@ -142,5 +165,22 @@ EXPERIMENTS = (
             "the paper draws a tenth of the standard deviation",
         ),
         grids=(TIME_SCALES,),
+    ),
+)
+
+OWN = (
+    Experiment(
+        label="own:time_scales",
+        title="Adding: growth of the time scales over more updates, with one and with two trained biases",
+        tasks=("adding",),
+        setting="As fig:adding_timescale, for more updates. In the models with two biases both biases of each gate are "
+        "trained, as in torch.nn.LSTM; in the others the second one is zero.",
+        metric="mse",
+        lower_is_better=True,
+        view="time_scales",
+        seeds=3,
+        differences=("the paper states neither the number of updates nor the number of biases",),
+        grids=(LONGER,),
+        own=True,
     ),
 )
