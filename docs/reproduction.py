@@ -26,7 +26,8 @@ RESULTS, PAGES = ROOT / "results", ROOT / "docs" / "reproduction"
 REPORT, FIGURES, DIGESTS = PAGES / "report" / "README.md", PAGES / "report" / "figures", "figures.json"
 #: The page on which an item is discussed.
 DISCUSSED = {
-    "fig:adding": "adding.md", "own:time_scales": "adding.md", "fig:copy": "copy.md", "own:nru_copy": "copy.md", "text:nru_copy": "copy.md",
+    "fig:adding": "adding.md", "own:time_scales": "adding.md",
+    "fig:copy": "copy.md", "own:nru_copy": "copy.md", "text:nru_copy": "copy.md",
     "tab:sMNIST": "images.md", "fig:psMNIST": "images.md", "text:iterated_time": "images.md",
     "tab:language": "language.md", "tab:results_sc": "speech.md", "own:tones": "speech.md",
     "fig:saturation": "theory.md", "fig:demo": "theory.md", "fig:gates_gradient": "theory.md",

@@ -76,6 +76,23 @@ def test_list_says_where_a_set_is_and_what_is_missing(
     assert str(tmp_path / "toy") in capsys.readouterr().out
 
 
+def test_list_shows_a_folder_as_it_is_named(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    toys.write(tmp_path / "[red]" / "toy", PACKED)
+    assert run("list", "--data", tmp_path / "[red]") == 0
+    assert f" {tmp_path / '[red]' / 'toy'}" in capsys.readouterr().out
+
+
+def test_fetch_draws_no_bars_into_a_file(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert run("fetch", "toy", "--data", tmp_path) == 0
+    assert "\x1b" not in capsys.readouterr().err
+
+
 def test_fetch_downloads_and_says_so(server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("fetch", "toy", "--data", tmp_path) == 0
     printed = capsys.readouterr()
@@ -112,7 +129,8 @@ def test_fetch_offline_gives_one_message(
         assert run("fetch", "toy", "--data", tmp_path) == 1
     printed = capsys.readouterr()
     assert printed.out == "" and printed.err.startswith(f"gatedrnn: cannot reach {data.files[0].address}: ")
-    assert printed.err.endswith(data.missing_text(tmp_path, list(data.files)) + "\n")
+    by_hand = f"\nRun the same command to try again, or put these files into {tmp_path / 'toy'} (licence: free):\n"
+    assert by_hand in printed.err and "gatedrnn data fetch" not in printed.err
 
 
 def test_fetch_into_a_file_ends_in_one_line(server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,13 +163,13 @@ def test_verify_checks_everything_there_is(server: Server, tmp_path: Path, capsy
 def test_verify_tells_what_is_missing(server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("verify", "toy", "--data", tmp_path) == 1
     printed = capsys.readouterr()
-    assert (
-        printed.out.startswith(f"toy was not found in {tmp_path}. ")
-        and printed.err == "gatedrnn: 1 of 1 damaged or missing\n"
-    )
+    command = f"gatedrnn data fetch toy --data {tmp_path}"
+    assert printed.out.startswith(f"toy was not found in {tmp_path}. To download it: {command}\n")
+    assert printed.err == "gatedrnn: 1 of 1 damaged or missing\n"
     toys.write(tmp_path, dict(list(CONTENTS.items())[:3]))
     assert run("verify", "--data", tmp_path) == 1
     printed = capsys.readouterr()
+    assert f"toy is incomplete in {tmp_path}. To download the rest: {command}\n" in printed.out
     assert f"  {NAMES[3]}  {len(PACKED[NAMES[3]])} bytes  md5 " in printed.out
     assert printed.err == "gatedrnn: 1 of 4 damaged or missing\n"
 

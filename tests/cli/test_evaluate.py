@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
+import math
+import os
 from pathlib import Path
 
 import pytest
+import torch
+from rich.console import Console
 from tests.lab.tasks.test_language import WORDS, own_text
 from tests.lab.training.runs import SMALL, StopError, stop_at
 
+from gatedrnn import LSTM
 from gatedrnn.cli import main
+from gatedrnn.cli.evaluate import _number, _table
 from gatedrnn.lab.models import LanguageModel
 from gatedrnn.lab.records import CHECKPOINTS
 from gatedrnn.lab.training import Run, Training, train
@@ -81,6 +88,61 @@ def test_what_cannot_be_evaluated(
     assert message.format(**places) in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(None, "–"), (12.345, "12.35"), (999_999.5, "999999.50"), (4.405966e290, "4.406e+290"), (math.inf, "inf")],
+)
+def test_numbers_of_any_size_are_readable(value: float | None, shown: str) -> None:
+    assert _number(value) == shown
+
+
+def test_numbers_are_whole_on_a_narrow_terminal() -> None:
+    blocks = {"sums": {"loss": [1e4] * 20, "loss over 10,000": [1e4] * 20, "targets over 10,000": [20.0] * 20}}
+    found = {"task": "text [red]", "split": "test", "bins": {}, "blocks": blocks}
+    stream = io.StringIO()
+    Console(file=stream, width=30).print(_table(found, {"blocks": blocks}), crop=False)
+    number = f"{math.exp(500):.4g}"
+    lines = [line for line in stream.getvalue().splitlines() if number in line]
+    assert len(lines) == 2  # of the bin, and of all words
+    for line in lines:
+        assert line.split()[1:] == [number, number, "…", number, number, "1.0000", "1.0000", "…", "1.0000"]
+    Console(file=stream, width=200).print(_table(found, None))
+    assert "text [red], test" in stream.getvalue()
+
+
+@pytest.mark.parametrize(("at", "given"), [(".", "{last}"), ("{last}", "."), ("{first}", "../{last}")])
+def test_a_checkpoint_by_its_relative_path(
+    at: str, given: str, runs: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = runs / "adding" / CHECKPOINTS
+    first, last = sorted(path.name for path in folder.iterdir())
+    monkeypatch.chdir(folder / at.format(first=first, last=last))
+    assert main(["evaluate", given.format(last=last), "--split", "validation"]) == 0
+    assert main(["timescales", given.format(last=last)]) == 0
+    assert "measured on data" in capsys.readouterr().out
+
+
+def test_a_path_that_is_not_utf_8(runs: Path, tmp_path: Path) -> None:
+    strange = Path(os.fsdecode(bytes(tmp_path) + b"/caf\xe9"))
+    strange.symlink_to(runs / "adding")
+    out = tmp_path / "found.json"
+    assert main(["evaluate", str(strange), "--split", "validation", "--out", str(out)]) == 0
+    assert json.loads(out.read_text())["checkpoint"] == f"{tmp_path}/caf\\udce9"
+    weights = strange.with_name(f"{strange.name}.pt")
+    with open(weights, "wb") as file:
+        torch.save(LSTM(2, 4).state_dict(), file)
+    options = ["--cell", "lstm", "--no-tied", "--forget-gate", "fast"]
+    assert main(["timescales", str(weights), *options, "--out", str(tmp_path / "scales")]) == 0
+
+
+def test_help_says_which_weights_are_evaluated(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["evaluate", "--help"])
+    assert "for a task without test data (adding, copy, tones), the last ones" in " ".join(
+        capsys.readouterr().out.split()
+    )
+
+
 def test_adding_is_evaluated_on_validation(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", str(runs / "adding"), "--split", "validation"]) == 0
     final = json.loads((runs / "adding" / "record.json").read_text())["final"]["mse"]
@@ -116,10 +178,10 @@ def test_another_vocabulary_is_refused(runs: Path, tmp_path: Path, capsys: pytes
 
 def test_text_is_made(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
     texts = []
-    for more in ([], ["--seed", "1"], ["--temperature", "0"], []):
+    for more in ([], ["--seed", "1"], ["--temperature", "0"], [], ["--temperature", "1e-100"]):
         assert main(["generate", str(runs / "fast"), "--prompt", "w3 w5", "--words", "12", *more]) == 0
         texts.append(capsys.readouterr().out)
-    assert texts[0] == texts[3] and len(set(texts)) == 3
+    assert texts[0] == texts[3] and texts[2] == texts[4] and len(set(texts)) == 3
     for text in texts:
         words = text.split()
         assert words[:2] == ["w3", "w5"] and set(words) <= set(WORDS)
@@ -135,7 +197,9 @@ def test_text_is_made(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (["{adding}"], "is a run of the task adding, which is not a text task"),
         (["{fast}", "--words", "0"], "--words must be at least 1, got 0"),
-        (["{fast}", "--temperature", "-1"], "--temperature must be 0 or a positive number, got -1.0"),
+        (["{fast}", "--temperature", "-1"], "--temperature must be 0 or a number from 1e-100 on, got -1.0"),
+        (["{fast}", "--temperature", "1e-310"], "--temperature must be 0 or a number from 1e-100 on, got 1e-310"),
+        (["{fast}", "--temperature", "nan"], "--temperature must be 0 or a number from 1e-100 on, got nan"),
     ],
 )
 def test_what_cannot_be_generated(

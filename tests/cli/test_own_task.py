@@ -68,6 +68,31 @@ _TASK = "from gatedrnn.lab.tasks import Adding\nclass One(Adding):\n    name = '
             _TASK.replace("'one'", "'copy'"),
             r"own\.py: the name 'copy' is taken by a built-in task; choose another name",
         ),
+        (_TASK.replace("'one'", "5"), r"own\.py: the task One needs a name, a text; got 5"),
+        (
+            EXAMPLE.read_text().replace('"waves", "accuracy", False', '"waves", 0, False'),
+            r"own\.py: the task Waves needs a metric, a text; got 0",
+        ),
+        (
+            EXAMPLE.read_text().replace('name, metric, lower_is_better = "waves", "accuracy", False', 'name = "waves"'),
+            r"own\.py: the task Waves needs a metric, a text; got none",
+        ),
+        (
+            EXAMPLE.read_text().replace("@dataclass(frozen=True)", ""),
+            r"own\.py: the task Waves must be a dataclass; write @dataclass\(frozen=True\) before it",
+        ),
+        (
+            EXAMPLE.read_text().replace("noise:", "lr: float = 1.0\n    noise:"),
+            r"own\.py: the field 'lr' is taken by the option --lr; choose another name",
+        ),
+        (
+            EXAMPLE.read_text().replace("noise:", "out: str = ''\n    noise:"),
+            r"own\.py: the field 'out' is taken by the option --out; choose another name",
+        ),
+        (
+            EXAMPLE.read_text().replace("noise:", "seen: bytes = b'x'\n    noise:"),
+            r"--seen must be a number, a text, a path, true or false, None, or a list of these, got b'x'",
+        ),
     ],
 )
 def test_files_that_define_no_task(
@@ -79,3 +104,63 @@ def test_files_that_define_no_task(
     assert main(["train", str(path), "--out", str(tmp_path / "run")]) in (1, 2)
     assert re.fullmatch(rf"gatedrnn: .*{message}\n", capsys.readouterr().err)
     assert not (tmp_path / "run").exists()
+
+
+def _changed(path: Path, *changes: tuple[str, str]) -> Path:
+    """The example with some text replaced."""
+    text = EXAMPLE.read_text()
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+    return path
+
+
+def _train(path: Path, out: Path, *more: str) -> int:
+    return main(["train", str(path), "--epochs", "1", "--out", str(out), *OPTIONS, *more])
+
+
+def test_a_metric_that_is_not_measured_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _changed(tmp_path / "own.py", ('"waves", "accuracy"', '"waves", "score"'))
+    assert _train(path, tmp_path / "run") == 2
+    expected = "gatedrnn: the metric 'score' of the task waves is not among its measures: loss, accuracy\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_the_hint_names_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _changed(tmp_path / "my task.py")
+    assert main(["train", str(path), "--noise", "loud", "--out", "x"]) == 2
+    expected = f"gatedrnn: --noise must be a number, got 'loud'; see gatedrnn train '{path}' --help\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_an_error_in_the_code_of_a_task_has_a_traceback(tmp_path: Path) -> None:
+    """Not one line that looks like a wrong option; with evaluate too."""
+    path = _changed(tmp_path / "own.py")
+    assert _train(path, tmp_path / "whole") == 0
+    _changed(path, ("return class_measures(output, target)", "loss, accuracy = 1, 2, 3"))
+    for arguments in (["train", str(path), "--out", str(tmp_path / "run")],
+                      ["evaluate", str(tmp_path / "whole"), "--task", str(path)]):  # fmt: skip
+        with pytest.raises(ValueError, match="too many values to unpack") as raised:
+            main(arguments)
+        assert raised.traceback[-1].path == path
+
+
+def test_a_file_of_the_task_that_is_missing_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    missing = tmp_path / "missing.csv"
+    path = _changed(tmp_path / "own.py", ("        waves, labels = self.waves", f"        open({str(missing)!r})"))
+    assert _train(path, tmp_path / "run") == 1
+    assert capsys.readouterr().err == f"gatedrnn: cannot open {missing}: No such file or directory\n"
+
+
+def test_a_path_is_an_option_of_a_task(tmp_path: Path) -> None:
+    """Written as text and read back as a path: the run is resumed and evaluated."""
+    field = "file: Path = Path('x.csv')\n    noise:"
+    imports = "from pathlib import Path\nfrom functools import cached_property"
+    check = "assert isinstance(self.file, Path)\n        if self.noise < 0"
+    changes = (("noise:", field), ("from functools import cached_property", imports), ("if self.noise < 0", check))
+    path = _changed(tmp_path / "own.py", *changes)
+    for epochs in ("1", "2"):
+        assert _train(path, tmp_path / "run", "--file", "a/b.csv", "--epochs", epochs) == 0
+    assert read_run(tmp_path / "run").options["task"] == {"name": "waves", "file": "a/b.csv", "noise": 0.5}
+    assert main(["evaluate", str(tmp_path / "run"), "--task", str(path)]) == 0

@@ -75,6 +75,26 @@ def test_a_reader_that_stops_reading_ends_it_quietly() -> None:
         assert process.wait() == 141
 
 
+def test_a_table_that_nobody_reads_ends_quietly() -> None:
+    with subprocess.Popen([*RUN, "list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 141
+
+
+def test_training_whose_progress_nobody_reads_keeps_a_checkpoint(tmp_path: Path) -> None:
+    options = ["--length", "10", "--hidden-size", "8", "--threads", "1", "--updates", "100000", "--evaluate-every", "9"]
+    command = [*RUN, "train", "adding", *options, "--out", str(tmp_path / "run")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stderr is not None
+        assert process.stderr.readline().startswith(b"update 0/100000")
+        process.stderr.close()
+        assert process.wait(60) == 141
+    (checkpoint,) = (tmp_path / "run" / "checkpoints").iterdir()
+    assert int(checkpoint.name) % 9 == 0
+
+
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
 def test_a_full_disk_behind_the_output_is_one_line() -> None:
     with open("/dev/full", "wb") as full:

@@ -128,6 +128,11 @@ def test_ctrl_c_stops_cleanly(tmp_path: Path) -> None:
     assert not (run / "record.json").exists()
 
 
+def test_one_run_is_a_run(tmp_path: Path) -> None:
+    pool = Sweep(EXPERIMENTS["fig:copy_loss"].runs("smoke", ["fast"]), tmp_path, Local(1, cores=1))
+    assert summary(pool) == "1 run: 1 waiting"
+
+
 def test_without_a_terminal_there_is_a_line_every_half_minute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now, stream = 1000.0, io.StringIO()
     monkeypatch.setattr(time, "monotonic", lambda: now)

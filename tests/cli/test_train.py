@@ -17,7 +17,7 @@ import torch
 from rich.console import Console
 
 from gatedrnn import cli
-from gatedrnn.cli.training_progress import shown
+from gatedrnn.cli.training_progress import shown, summary
 from gatedrnn.lab.models import LanguageModel, Model
 from gatedrnn.lab.records import read_run
 from gatedrnn.lab.tasks import TASKS, Adding
@@ -151,6 +151,45 @@ def test_a_file_as_folder_ends_in_one_line(tmp_path: Path, capsys: pytest.Captur
     assert (tmp_path / "file").read_text(encoding="utf-8") == "mine"
 
 
+@pytest.mark.parametrize("best", [None, 123.456])
+def test_a_summary_of_a_test_that_is_not_finite(best: float | None, tmp_path: Path) -> None:
+    record = {
+        "metric": "perplexity", "outcome": "diverged", "diverged_at": 0, "updates": 0, "seconds": 0.0,
+        "final": {"perplexity": None}, "validation": {"perplexity": best, "epoch": 0.0}, "test": {"perplexity": None},
+    }  # fmt: skip
+    validation = "not finite" if best is None else "123.5"
+    assert summary(record, tmp_path) == (
+        f"diverged at update 0 in 0.0 s; validation perplexity {validation} at epoch 0, test perplexity not finite; "
+        f"the record is in {tmp_path}"
+    )
+
+
+def test_a_damaged_record_is_written_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _train(tmp_path / "run") == 0
+    first = capsys.readouterr().out
+    path = tmp_path / "run" / "record.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "outcome": None}))
+    assert _train(tmp_path / "run") == 0
+    printed = capsys.readouterr()
+    assert printed.out == first and "record.json was damaged and is written again" in printed.err
+
+
+def test_a_text_that_json_cannot_hold_is_refused_before_anything_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    strange = os.fsdecode(bytes(tmp_path) + b"/caf\xe9.txt")
+    files = ["--train", strange, "--valid", strange, "--test", strange]
+    assert cli.main(["train", "text", *files, "--out", str(tmp_path / "run")]) == 2
+    assert capsys.readouterr().err == f"gatedrnn: --train must be text in UTF-8, got '{tmp_path}/caf\\udce9.txt'\n"
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_files_of_a_text_are_required(capsys: pytest.CaptureFixture[str]) -> None:
+    assert re.search(r"--train STR File to train on; [^(]*\(required\)", _help(capsys, "train", "text"))
+    assert cli.main(["train", "text", "--out", "x", "--train", "a", "--valid", "b"]) == 2
+    assert capsys.readouterr().err == "gatedrnn: train text needs --test STR; see gatedrnn train text --help\n"
+
+
 def _help(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     """The help as one line: how it is wrapped depends on the terminal."""
     with pytest.raises(SystemExit, match="0"):
@@ -259,3 +298,14 @@ def test_progress_on_a_terminal_shows_loss_metric_speed_and_time_left() -> None:
     drawn = stream.getvalue()
     for text in ("5/20000", "loss 0.123", "mse 0.456", "7.5 updates/s", "0:01:01 left", "something to say"):
         assert text in drawn
+
+
+def test_a_metric_is_shown_as_it_is_named() -> None:
+    class Marked(Adding):
+        metric = "mse [bold]"
+
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=120, _environ={"TERM": "xterm"})
+    with shown(Run(Marked()), console) as progress:
+        progress(Status(5, 20, 0.123, {"mse [bold]": 0.456}, None, None, evaluated=True))
+    assert "mse [bold] 0.456" in stream.getvalue()

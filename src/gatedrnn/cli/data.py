@@ -22,8 +22,11 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 from rich.table import Table
+from rich.text import Text
 
 from gatedrnn.cli.failure import Failure
+from gatedrnn.cli.progress import console_of, draws_bars, print_line
+from gatedrnn.cli.streams import printable
 
 if TYPE_CHECKING:
     from gatedrnn.lab.data import DataSet
@@ -52,10 +55,11 @@ class ListSets:
                 where = _where(data, root)
             except DataError as wrong:
                 where = str(wrong)
-            table.add_row(data.name, data.title, data.licence, _megabytes(data.size) if data.size else "–", where)
-        console = Console()
+            cells = (data.name, data.title, data.licence, _megabytes(data.size) if data.size else "–", where)
+            table.add_row(*(Text(printable(cell)) for cell in cells))
+        console = console_of("stdout")
         console.print(table)
-        console.print(f"data folder: {root}", highlight=False, markup=False, soft_wrap=True)
+        print_line(console, f"data folder: {root}")
 
 
 @dataclass(frozen=True)
@@ -148,12 +152,12 @@ class Data:
 @contextmanager
 def shown(console: Console | None = None) -> Iterator[ProgressFunction]:
     """A progress function for the downloads inside the ``with``. Writes to stderr."""
-    console = console or Console(stderr=True)
-    if not console.is_terminal:
+    console = console or console_of("stderr")
+    if not draws_bars(console):
         yield _lines(console)
         return
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         DownloadColumn(),
         TransferSpeedColumn(),
@@ -177,8 +181,7 @@ def _lines(console: Console) -> ProgressFunction:
     def say(name: str, done: int, total: int) -> None:
         if done == total or time.monotonic() - said.get(name, -_SILENCE) >= _SILENCE:
             said[name] = time.monotonic()
-            line = f"{name}: {_megabytes(done)} of {_megabytes(total)}"
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
+            print_line(console, f"{name}: {_megabytes(done)} of {_megabytes(total)}")
 
     return say
 

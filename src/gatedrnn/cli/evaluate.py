@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gatedrnn.cli.failure import Failure
+from gatedrnn.cli.own_task import is_fault_in_task, load_task
 from gatedrnn.cli.progress import console_of
 from gatedrnn.cli.streams import printable
 
@@ -19,10 +20,14 @@ if TYPE_CHECKING:
     from gatedrnn.lab.analysis.bootstrap import Estimate
     from gatedrnn.lab.training import Trained
 
+_LARGE = 1e6  # from here on in scientific notation: nobody reads all the digits of a diverged model's perplexity
+
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Evaluate a trained model on the test data of its task, with the weights of the best validation.
+    """Evaluate a trained model on the test or validation data of its task.
+
+    The weights are those of the best validation; for a task without test data (adding, copy, tones), the last ones.
 
     Perplexities are shown by the frequency of the word, with intervals from a bootstrap over blocks of 1,000 words.
     """
@@ -52,12 +57,14 @@ class Evaluate:
             other = None if self.against is None else self._evaluated(self.against)
             if other is not None and "blocks" not in other:
                 raise Failure("--against is for language models on test data")
-            console_of("stdout").print(_table(found, other))
+            console_of("stdout").print(_table(found, other), crop=False)
             print(_said(found))
             if self.out is not None:
                 write_json(self.out, found if other is None else {**found, "against": other})
                 print(f"the results are in {self.out}")
         except (ValueError, OSError) as why:
+            if is_fault_in_task(why):
+                raise
             raise Failure(str(why), several_lines="\n" in str(why)) from why
 
     def _evaluated(self, path: Path) -> dict[str, Any]:
@@ -70,7 +77,7 @@ class Evaluate:
             raise Failure(f"the task {run.task.name} has no test data; use --split validation")
         measured = evaluation(self.split, trained.network)
         return {
-            "checkpoint": str(path),
+            "checkpoint": printable(str(path)),
             "task": run.task.name,
             "split": self.split,
             "metric": run.task.metric,
@@ -81,7 +88,6 @@ class Evaluate:
 
 def opened(path: Path, own_task: Path | None = None, **changed: object) -> Trained:
     """The trained network; prints a warning for each damaged checkpoint."""
-    from gatedrnn.cli.own_task import load_task
     from gatedrnn.lab.tasks import TASKS
     from gatedrnn.lab.training import UnknownTaskError, open_trained
 
@@ -96,36 +102,37 @@ def opened(path: Path, own_task: Path | None = None, **changed: object) -> Train
 
 
 def _table(found: dict[str, Any], other: dict[str, Any] | None) -> Table:
+    headings, rows = _cells(found, other)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(Text(printable(f"{found['task']}, {found['split']}")), overflow="fold")
+    for heading, *numbers in zip(headings, *rows.values(), strict=True):
+        # Where the terminal is narrow, rich would cut a number, and the rest would look like another one.
+        table.add_column(Text(printable(heading)), justify="right", overflow="fold", min_width=max(map(len, numbers)))
+    for name, cells in rows.items():
+        table.add_row(Text(name), *cells)
+    return table
+
+
+def _cells(found: dict[str, Any], other: dict[str, Any] | None) -> tuple[list[str], dict[str, list[str]]]:
+    """The headings of the columns of numbers, and the rows of the table by name."""
     from gatedrnn.lab.analysis.bootstrap import perplexities, ratios
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(f"{found['task']}, {found['split']}")
     if "bins" not in found:
-        for name in dict.fromkeys((found["metric"], "loss")):
-            table.add_column(name, justify="right")
-        table.add_row(
-            Text(printable(found["checkpoint"])),
-            *(f"{found[name]:.4g}" for name in dict.fromkeys((found["metric"], "loss"))),
-        )
-        return table
-    table.add_column("perplexity", justify="right")
+        names = list(dict.fromkeys((found["metric"], "loss")))
+        return names, {found["checkpoint"]: [f"{found[name]:.4g}" for name in names]}
     if "blocks" not in found:
-        for name, value in {**found["bins"], "all": found["perplexity"]}.items():
-            table.add_row(name, _number(value))
-        return table
-    estimates = perplexities(found["blocks"])
-    table.add_column("95 % interval", justify="right")
+        values = {**found["bins"], "all": found["perplexity"]}
+        return ["perplexity"], {name: [_number(value)] for name, value in values.items()}
+    headings, rows = ["perplexity", "95 % interval"], {}
     compared = None if other is None else (perplexities(other["blocks"]), ratios(found["blocks"], other["blocks"]))
     if compared is not None:
-        for heading in ("other model", "ratio", "95 % interval"):
-            table.add_column(heading, justify="right")
-    for name, estimate in estimates.items():
-        cells = ["–", "–"] if estimate is None else [_number(estimate.value), _interval(estimate)]
+        headings += ["other model", "ratio", "95 % interval"]
+    for name, estimate in perplexities(found["blocks"]).items():
+        rows[name] = ["–", "–"] if estimate is None else [_number(estimate.value), _interval(estimate)]
         if compared is not None:
             theirs, ratio = compared[0][name], compared[1][name]
-            cells += ["–"] * 3 if theirs is None or ratio is None else [_number(theirs.value), *_ratio(ratio)]
-        table.add_row(name, *cells)
-    return table
+            rows[name] += ["–"] * 3 if theirs is None or ratio is None else [_number(theirs.value), *_ratio(ratio)]
+    return headings, rows
 
 
 def _said(found: dict[str, Any]) -> str:
@@ -139,15 +146,17 @@ def _said(found: dict[str, Any]) -> str:
     return " ".join(text) or "Mean over all samples."
 
 
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.2f}"
+def _number(value: float | None, decimals: int = 2) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.{decimals}f}" if abs(value) < _LARGE else f"{value:.4g}"
 
 
 def _interval(found: Estimate, decimals: int = 2) -> str:
     if found.low is None or found.high is None:  # too short a text
         return "–"
-    return f"{found.low:.{decimals}f} … {found.high:.{decimals}f}"
+    return f"{_number(found.low, decimals)} … {_number(found.high, decimals)}"
 
 
 def _ratio(found: Estimate) -> list[str]:
-    return [f"{found.value:.4f}", _interval(found, 4)]
+    return [_number(found.value, 4), _interval(found, 4)]

@@ -12,6 +12,8 @@ import tyro
 
 from gatedrnn.cli.failure import Failure
 
+_COLDEST = 1e-100  # no score of float32 divided by it overflows
+
 
 @dataclass(frozen=True)
 class Generate:
@@ -39,8 +41,8 @@ class Generate:
 
         if self.words < 1:
             raise Failure(f"--words must be at least 1, got {self.words}")
-        if not 0 <= self.temperature < math.inf:
-            raise Failure(f"--temperature must be 0 or a positive number, got {self.temperature}")
+        if self.temperature != 0 and not _COLDEST <= self.temperature < math.inf:
+            raise Failure(f"--temperature must be 0 or a number from {_COLDEST:g} on, got {self.temperature}")
         if not 0 <= self.seed < 2**63:
             raise Failure(f"--seed must be at least 0 and below 2**63, got {self.seed}")
         try:

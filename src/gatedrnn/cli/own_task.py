@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import inspect
 import sys
+import traceback
 from pathlib import Path
 
 from gatedrnn.cli.failure import Failure
+from gatedrnn.lab.data import DataError
 from gatedrnn.lab.tasks import TASKS, Task
+from gatedrnn.lab.training import Run
+
+_MODULE = "gatedrnn_own_task_"
+_NEEDED = {"name": (str, "a text"), "metric": (str, "a text"), "lower_is_better": (bool, "True or False")}
 
 
 def is_file(argument: str) -> bool:
@@ -20,7 +27,7 @@ def load_task(path: Path) -> type[Task]:
     """The task that the file defines. The file is run, as an import would. Raises Failure with the reason."""
     if not path.is_file():
         raise Failure(f"{path} does not exist")
-    name = f"gatedrnn_own_task_{path.stem}"
+    name = f"{_MODULE}{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -40,8 +47,25 @@ def load_task(path: Path) -> type[Task]:
         raise Failure(
             f"{path} must define one task, a dataclass derived from gatedrnn.lab.tasks.Task; found: {classes}"
         )
-    if getattr(found[0], "name", None) is None:
-        raise Failure(f"{path}: the task {found[0].__name__} needs a name")
-    if found[0].name in TASKS:
-        raise Failure(f"{path}: the name {found[0].name!r} is taken by a built-in task; choose another name")
-    return found[0]
+    (task,) = found
+    if not dataclasses.is_dataclass(task):
+        raise Failure(f"{path}: the task {task.__name__} must be a dataclass; write @dataclass(frozen=True) before it")
+    for attribute, (kind, words) in _NEEDED.items():
+        value = getattr(task, attribute, None)
+        if not isinstance(value, kind):
+            got = "none" if value is None else repr(value)
+            raise Failure(f"{path}: the task {task.__name__} needs a {attribute}, {words}; got {got}")
+    if task.name in TASKS:
+        raise Failure(f"{path}: the name {task.name!r} is taken by a built-in task; choose another name")
+    return task
+
+
+def is_fault_in_task(wrong: BaseException) -> bool:
+    """Whether it is an error in the code of a custom task, whose traceback its author needs.
+
+    What its check of the options raises is not, nor an error of the data that it opens with this package.
+    """
+    frames = [frame for frame, _ in traceback.walk_tb(wrong.__traceback__)]
+    own = any(frame.f_globals.get("__name__", "").startswith(_MODULE) for frame in frames)
+    checked = any(frame.f_code is Run.check.__code__ for frame in frames)
+    return own and not checked and not isinstance(wrong, DataError)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -58,7 +59,7 @@ def _path(arguments: Sequence[str], commands: Commands | Sequence[str]) -> tuple
 
 
 def _help(path: Sequence[str]) -> str:
-    return f"see {' '.join(['gatedrnn', *path])} --help"
+    return f"see {shlex.join(['gatedrnn', *path])} --help"
 
 
 def _message(event: parser_errors.ParseErrorEvent, path: Sequence[str], options: Iterable[str]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -14,9 +16,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 Report = Callable[[int, int, str], None]
 
 
+class _PipeConsole(Console):
+    def on_broken_pipe(self) -> None:
+        """rich would end the program here, with code 1 and without a checkpoint of a run."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
+
 def console_of(stream: Literal["stdout", "stderr"]) -> Console:
     """rich treats FORCE_COLOR as a terminal, and would draw its bars into a file."""
-    return Console(stderr=stream == "stderr", force_terminal=getattr(sys, stream).isatty())
+    return _PipeConsole(stderr=stream == "stderr", force_terminal=getattr(sys, stream).isatty())
 
 
 def draws_bars(console: Console) -> bool:

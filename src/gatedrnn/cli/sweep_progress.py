@@ -50,7 +50,8 @@ def summary(sweep: Sweep) -> str:
         counts[run.state] = counts.get(run.state, 0) + 1
     parts = [f"{counts[state]} {words}" for state, words in _WORDS.items() if state in counts]
     before = sum(run.before for run in sweep.runs)
-    return f"{len(sweep.runs)} runs: {', '.join(parts)}" + (f" ({before} already complete)" if before else "")
+    runs = f"{len(sweep.runs)} run" + ("" if len(sweep.runs) == 1 else "s")
+    return f"{runs}: {', '.join(parts)}" + (f" ({before} already complete)" if before else "")
 
 
 def _lines(sweep: Sweep, console: Console) -> Callable[[RunState], None]:
@@ -79,7 +80,7 @@ def _lines(sweep: Sweep, console: Console) -> Callable[[RunState], None]:
 @contextmanager
 def _bars(sweep: Sweep, console: Console) -> Iterator[Callable[[RunState], None]]:
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
         TextColumn("{task.fields[news]}", markup=False),

@@ -105,6 +105,7 @@ class TimeScales:
         from gatedrnn.lab.records import CHECKPOINTS, OPTIONS_FILE
         from gatedrnn.lab.training.evaluation import Evaluation
 
+        path = path.resolve()  # relative to the folder of the checkpoints, it would not name them
         folder = path.parent.parent.parent
         if path.parent.parent.name != CHECKPOINTS or not (folder / OPTIONS_FILE).is_file():
             return {}
@@ -153,7 +154,7 @@ class TimeScales:
         values = {key: {**spreads[key], "values": scales[key].tolist()} for key in scales}
         for key, found in measured.items():
             values[key]["measured"] = {**on_data[key], "values": found.tolist()}
-        write_json(out / "timescales.json", {"checkpoint": str(self.checkpoint), "layers": values})
+        write_json(out / "timescales.json", {"checkpoint": printable(str(self.checkpoint)), "layers": values})
         for kind, content in _drawn(scales, measured).items():
             write(out / f"timescales.{kind}", content)
         print(f"timescales.json and the plot are in {out}")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import functools
 import operator
+import os
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from typing import Annotated, Any, Generic, TypeVar, cast
 import tyro
 
 from gatedrnn.cli.failure import Failure, as_option
+from gatedrnn.cli.own_task import is_fault_in_task
 from gatedrnn.cli.training_progress import shown, summary
 from gatedrnn.lab.data import DataError
 from gatedrnn.lab.models import LanguageModel, Model, ModelOptions
@@ -22,6 +25,9 @@ from gatedrnn.lab.training import Run, Training, train
 from gatedrnn.lab.training.memory import is_out_of_memory
 from gatedrnn.lab.training.progress import ignore
 from gatedrnn.lab.training.ranks import rank_here
+
+# Errors of a full or failing disk, which often do not name the file.
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO)
 
 _Task = TypeVar("_Task", bound=Task)
 _Model = TypeVar("_Model", bound=ModelOptions)
@@ -58,9 +64,13 @@ class Job(Generic[_Task, _Model]):
             with shown(run) if first else nullcontext(ignore) as progress:
                 record = train(run, self.out, progress)
         except ValueError as wrong:
+            if is_fault_in_task(wrong):
+                raise
             text = as_option(wrong, self.task, self.model, self.training)
             raise Failure(text, several_lines=isinstance(wrong, DataError)) from wrong
         except OSError as wrong:
+            if not _is_of_writing(wrong, self.out):
+                raise Failure(_unopened(wrong), code=1) from wrong
             raise Failure(f"cannot write to {self.out}: {wrong}; run the same command again to resume") from wrong
         except (MemoryError, RuntimeError) as wrong:
             if not is_out_of_memory(wrong):
@@ -71,6 +81,30 @@ class Job(Generic[_Task, _Model]):
             ) from wrong
         if first:
             print(summary(record, self.out))
+
+
+def _is_of_writing(wrong: OSError, out: Path) -> bool:
+    """Whether the folder of the run could not be written to; a custom task opens other files."""
+    if wrong.errno in _UNWRITABLE:
+        return True
+    if wrong.filename is None:
+        return False
+    place, folder = (Path(os.path.abspath(os.fsdecode(path))) for path in (wrong.filename, out))
+    return folder in (place, *place.parents) or place in folder.parents
+
+
+def _unopened(wrong: OSError) -> str:
+    return str(wrong) if wrong.filename is None else f"cannot open {os.fsdecode(wrong.filename)}: {wrong.strerror}"
+
+
+def check_option_names(task: type[Task], path: str) -> None:
+    """Raise Failure if a field of the custom task has the name of another option of the command."""
+    others = [kind for kind in task_options(task) if kind is not task]
+    taken = {field.name for kind in others for field in dataclasses.fields(kind)}
+    for field in dataclasses.fields(cast(Any, task)):
+        if field.name in taken:
+            option = f"--{field.name.replace('_', '-')}"
+            raise Failure(f"{path}: the field {field.name!r} is taken by the option {option}; choose another name")
 
 
 def task_options(task: type[Task]) -> tuple[type[Any], ...]:

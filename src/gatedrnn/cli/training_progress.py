@@ -31,7 +31,12 @@ def shown(run: Run, console: Console | None = None) -> Iterator[ProgressFunction
 
         yield say
         return
-    columns = (TextColumn("update"), MofNCompleteColumn(), BarColumn(bar_width=24), TextColumn("{task.description}"))
+    columns = (
+        TextColumn("update"),
+        MofNCompleteColumn(),
+        BarColumn(bar_width=24),
+        TextColumn("{task.description}", markup=False),
+    )
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=None)
 
@@ -54,12 +59,16 @@ def summary(record: dict[str, Any], out: Path) -> str:
         "budget_spent": f"time budget spent after {updates}",
         "diverged": f"diverged at update {record['diverged_at']}",
     }[record["outcome"]]
-    value = "not finite" if final[metric] is None else f"{final[metric]:.4g}"
-    told = f"{metric} {value}"
+    told = _value(final, metric)
     if "test" in record:
         best, test = record["validation"], record["test"]
-        told = f"validation {metric} {best[metric]:.4g} at epoch {best['epoch']:.4g}, test {metric} {test[metric]:.4g}"
+        told = f"validation {_value(best, metric)} at epoch {best['epoch']:.4g}, test {_value(test, metric)}"
     return f"{how} in {record['seconds']:.1f} s; {told}; the record is in {out}"
+
+
+def _value(measured: dict[str, Any], metric: str) -> str:
+    """The metric with its value, which a record has as None if it is not finite."""
+    return f"{metric} not finite" if measured[metric] is None else f"{metric} {measured[metric]:.4g}"
 
 
 def _numbers(status: Status, metric: str) -> str:

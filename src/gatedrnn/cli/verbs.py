@@ -26,7 +26,7 @@ from gatedrnn.cli.streams import printable
 from gatedrnn.cli.sweep import Sweep
 from gatedrnn.cli.theory import Theory
 from gatedrnn.cli.timescales import TimeScales
-from gatedrnn.cli.train import task_options, train_verb
+from gatedrnn.cli.train import check_option_names, task_options, train_verb
 from gatedrnn.lab.tasks import TASKS
 
 
@@ -57,6 +57,8 @@ def dispatch(arguments: Sequence[str]) -> int:
     try:
         parsed(arguments).run()
     except Failure as failure:
+        if isinstance(failure.__cause__, BrokenPipeError):  # the output was closed by its reader
+            raise failure.__cause__ from None
         lines = str(failure).split("\n") if failure.several_lines else [str(failure)]
         print(f"gatedrnn: {chr(10).join(map(printable, lines))}", file=sys.stderr)
         return failure.code
@@ -69,7 +71,8 @@ def parsed(arguments: Sequence[str]) -> Verb:
     verbs, tasks = VERBS, TASKS
     if written[:1] == ["train"] and is_file("".join(written[1:2])):
         own = load_task(Path(written[1]))
-        written[1], tasks = own.name, {**TASKS, own.name: own}
+        check_option_names(own, written[1])
+        tasks = {**TASKS, written[1]: own}
         verbs = {**VERBS, "train": train_verb(tasks)}
     # For each verb its own Annotated type, and the union of them: tyro's form of subcommands.
     kinds = [Annotated[kind, tyro.conf.subcommand(name)] for name, kind in verbs.items()]

@@ -108,7 +108,7 @@ class _Block:
 
 def _refuse_transforms() -> None:
     """They turn off what `checkpoint` is made of."""
-    if not torch.compiler.is_compiling() and not torch._C._autograd._saved_tensors_hooks_is_enabled():
+    if not torch.compiler.is_compiling() and torch._C._autograd._saved_tensors_hooks_get_disabled_error_message():
         raise RuntimeError(
             "recompute=True does not work inside torch.func's grad, vjp, jacrev and hessian; use recompute=False there"
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from torch import Tensor, nn
 
 from gatedrnn.gates.base import Gate, SigmoidOf
@@ -28,7 +30,7 @@ GATES: dict[str, type[Gate]] = {
 def resolve(gate: str | Gate) -> Gate:
     """The gate of that name with its default arguments, or the gate itself."""
     if isinstance(gate, nn.Module):
-        raise TypeError(f"{type(gate).__name__}: a gate must not be an nn.Module; its parameters would not be trained")
+        refuse_module(gate)
     if isinstance(gate, Gate):
         for name, value in vars(gate).items():
             if isinstance(value, Tensor) and value.requires_grad:
@@ -42,6 +44,10 @@ def resolve(gate: str | Gate) -> Gate:
     if gate not in GATES:
         raise ValueError(f"unknown gate {gate!r}; known gates: {', '.join(GATES)}")
     return GATES[gate]()
+
+
+def refuse_module(gate: nn.Module) -> NoReturn:
+    raise TypeError(f"{type(gate).__name__}: a gate must not be an nn.Module; its parameters would not be trained")
 
 
 def name_of(gate: Gate) -> str:
@@ -65,5 +71,6 @@ __all__ = [
     "check_gate",
     "name_of",
     "program_of",
+    "refuse_module",
     "resolve",
 ]

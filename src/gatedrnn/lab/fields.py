@@ -10,7 +10,11 @@ Beside that, the check of a name that all kinds of options have.
 from __future__ import annotations
 
 import dataclasses
+import operator
+import os
 from collections.abc import Iterable
+from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 _NEUTRAL, _BESIDE = "neutral", "beside"
@@ -27,8 +31,22 @@ def beside(default: Any) -> Any:
 
 
 def plain(options: Any) -> dict[str, Any]:
-    """All fields as JSON holds them: a tuple is a list."""
-    return {field.name: _json(getattr(options, field.name)) for field in dataclasses.fields(options)}
+    """All fields as JSON holds them: a tuple is a list, a path is a text.
+
+    Raises ValueError that begins with the name of a field that JSON cannot hold.
+    """
+    values = {}
+    for field in dataclasses.fields(options):
+        value = getattr(options, field.name)
+        try:
+            values[field.name] = _json(value)
+        except UnicodeEncodeError:
+            raise ValueError(f"{field.name} must be text in UTF-8, got {value!r}") from None
+        except TypeError:
+            raise ValueError(
+                f"{field.name} must be a number, a text, a path, true or false, None, or a list of these, got {value!r}"
+            ) from None
+    return values
 
 
 def keyed(options: Any) -> dict[str, Any]:
@@ -51,13 +69,20 @@ def made(kind: Any, values: dict[str, Any]) -> Any:
     for name in values:
         if name not in fields:
             raise ValueError(f"unknown option {name!r} of {kind.__name__}; known options: {', '.join(fields)}")
-    given = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    given = {name: _from_json(value, fields[name]) for name, value in values.items()}
     missing = {
         name: field.metadata[_NEUTRAL]
         for name, field in fields.items()
         if name not in given and _NEUTRAL in field.metadata
     }
     return kind(**given, **missing)
+
+
+def with_plain_numbers(options: Any) -> Any:
+    """The options with Python's numbers in place of numpy's, which JSON cannot hold."""
+    values = {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
+    others = {name: _json(value) for name, value in values.items() if _is_other_number(value)}
+    return dataclasses.replace(options, **others) if others else options
 
 
 def check_known(option: str, value: str, known: Iterable[str]) -> None:
@@ -68,4 +93,28 @@ def check_known(option: str, value: str, known: Iterable[str]) -> None:
 
 
 def _json(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
+    """Raises TypeError if JSON cannot hold the value, and UnicodeEncodeError for a path that is not UTF-8."""
+    if isinstance(value, list | tuple):
+        return [_json(item) for item in value]
+    if isinstance(value, dict):
+        return {_json(name): _json(item) for name, item in value.items()}
+    if isinstance(value, str | os.PathLike):
+        text = os.fspath(value)
+        text.encode()
+        return text
+    if _is_other_number(value):
+        return operator.index(value) if isinstance(value, Integral) else float(value)
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    raise TypeError
+
+
+def _is_other_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, int | float)
+
+
+def _from_json(value: Any, field: dataclasses.Field[Any]) -> Any:
+    if isinstance(value, list):
+        return tuple(value)
+    kind = str(field.type)  # "Path | None": in most files an annotation is kept as text
+    return Path(value) if isinstance(value, str) and "Path" in kind and "str" not in kind else value

@@ -110,7 +110,7 @@ class RecurrentModule(nn.Module):
                 stacklevel=2,
             )
         if name == "forget_gate" and isinstance(value, nn.Module):  # which nn.Module would take as a submodule
-            gates.resolve(value)  # raises
+            gates.refuse_module(value)
         super().__setattr__(name, value)
 
     def _weight(self, name: str) -> Tensor:

@@ -87,7 +87,7 @@ def test_offline_there_is_one_message_with_all_that_is_needed(tmp_path: Path) ->
             fetch(data, tmp_path, silent, CALM)
     first, *rest = str(raised.value).splitlines()
     assert first.startswith(f"cannot reach {data.files[0].address}: ")
-    assert "\n".join(rest) == data.missing_text(tmp_path, list(data.files))
+    assert "\n".join(rest) == data.by_hand(tmp_path, list(data.files), "Run the same command to try again, or put")
     assert all(f"{file.name}  {file.size:,} bytes  md5 {file.checksum[4:]}" in str(raised.value) for file in data.files)
 
 

@@ -247,7 +247,7 @@ def test_a_missing_set_is_told_in_one_message(tmp_path: Path) -> None:
         open_images(data, tmp_path)
     text = str(raised.value)
     assert text.splitlines()[:2] == [
-        f"toy was not found in {tmp_path}. To download it: gatedrnn data fetch toy",
+        f"toy was not found in {tmp_path}. To download it: gatedrnn data fetch toy --data {tmp_path}",
         f"Or put these files into {tmp_path / 'toy'} (licence: free):",
     ]
     for file in data.files:

@@ -224,7 +224,7 @@ def test_a_missing_set_is_told_in_one_message(tmp_path: Path) -> None:
     with pytest.raises(MissingDataError) as raised:
         open_speech(toys.speech_set(ARCHIVE, "https://example.org"), tmp_path)
     assert str(raised.value).splitlines() == [
-        f"spoken was not found in {tmp_path}. To download it: gatedrnn data fetch spoken",
+        f"spoken was not found in {tmp_path}. To download it: gatedrnn data fetch spoken --data {tmp_path}",
         f"Or put these files into {tmp_path / 'spoken_archive'} (licence: free):",
         f"  {SPOKEN.files[0].described()}  https://example.org/spoken.tar.gz",
         f"Or put the unpacked folder spoken (5 clips of 2 words) into {tmp_path}.",

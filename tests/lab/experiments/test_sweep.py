@@ -15,6 +15,7 @@ from gatedrnn.lab.experiments import DeclaredRun, sweep
 from gatedrnn.lab.experiments.launchers import Job, Local, Message, local
 from gatedrnn.lab.experiments.sweep import RunState, Sweep
 from gatedrnn.lab.models import Model
+from gatedrnn.lab.records import write_json
 from gatedrnn.lab.tasks import Adding
 from gatedrnn.lab.training import RefusedError, Run, Training, train
 
@@ -127,6 +128,17 @@ def test_complete_runs_are_skipped(processes: Processes, tmp_path: Path) -> None
     assert pool.runs[0].value == record["final"]["mse"]
     pool.go(ignore)
     assert processes.order == ["new"]
+
+
+@pytest.mark.parametrize("damage", [{"final": None}, {"outcome": None}])
+def test_a_run_with_a_damaged_record_is_made_again(damage: Any, processes: Processes, tmp_path: Path) -> None:
+    runs = [declared("old"), declared("new")]
+    path = tmp_path / runs[0].folder / "record.json"
+    write_json(path, {**train(runs[0].run, path.parent), **damage})
+    pool = Sweep(runs, tmp_path, Local(1, cores=1))
+    assert [(run.state, run.before) for run in pool.runs] == [("waiting", False), ("waiting", False)]
+    pool.go(ignore)
+    assert sorted(processes.order) == ["new", "old"]
 
 
 def test_failures_are_isolated_and_divergence_is_none(processes: Processes, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from gatedrnn.lab.fields import added, beside, keyed, made, plain
@@ -89,6 +90,42 @@ def test_an_added_option_enters_the_key_only_where_it_is_not_neutral() -> None:
         made(New, {"colour": "red"})
 
 
+@dataclasses.dataclass(frozen=True)
+class Paths:
+    file: Path = Path("a.csv")
+    other: "Path | None" = None  # noqa: UP037 - annotations may be text
+    text: str = "a.csv"
+
+
+def test_a_path_is_written_as_text_and_read_back() -> None:
+    options = Paths(Path("b/c.csv"), Path("d"))
+    assert plain(options) == {"file": "b/c.csv", "other": "d", "text": "a.csv"}
+    assert made(Paths, plain(options)) == options and made(Paths, plain(Paths())) == Paths()
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (b"x", "^size must be a number, a text, a path, true or false, None, or a list of these, got b'x'$"),
+        ((1, {2}), "^size must be a number, .*, got \\(1, \\{2\\}\\)$"),
+        ("caf\udce9", "^size must be text in UTF-8, got 'caf\\\\udce9'$"),
+    ],
+)
+def test_what_json_cannot_hold_is_refused(value: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        plain(Old(size=value))
+
+
+def test_numpys_numbers_are_pythons(tmp_path: Path) -> None:
+    """A run with them is that with Python's, and can be trained."""
+    same = changed(updates=np.int64(30), threads=np.int32(1), checkpoint_seconds=np.float32(0))
+    assert same.key() == SMALL.key() and type(same.training.updates) is int
+    assert plain(New(speed=np.float32(0.5), steps=(np.int64(4),))) == {  # type: ignore[arg-type]
+        "size": 3, "place": "here", "speed": 0.5, "steps": [4]
+    }  # fmt: skip
+    assert train(same, tmp_path)["key"] == SMALL.key()
+
+
 def _stopped(folder: Path, update: int, run: Run = SMALL) -> None:
     with pytest.raises(StopError):
         train(run, folder, stop_at(update))
@@ -159,6 +196,33 @@ def test_checkpoints_damaged_restarted_and_killed_before_their_updates(tmp_path:
     assert result(folder) == result(tmp_path / "whole")
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda record: record.pop("final"),
+        lambda record: record.update(final=[]),
+        lambda record: record["final"].pop("accuracy"),
+        lambda record: record.update(outcome=None),
+        lambda record: record.update(outcome="unknown"),
+        lambda record: record.pop("metric"),
+        lambda record: record.update(seconds="long"),
+        lambda record: record.pop("diverged_at"),
+        lambda record: record.update(test=None),
+        lambda record: record["validation"].pop("epoch"),
+    ],
+)
+def test_a_record_without_one_of_its_fields_is_written_again(change: Any, tmp_path: Path) -> None:
+    whole = train(IMAGES, tmp_path)
+    record = read_json(tmp_path / "record.json")
+    change(record)
+    write_json(tmp_path / "record.json", record)
+    said: list[str] = []
+    again = train(IMAGES, tmp_path, lambda status: said.append(status.note) if status.note else None)
+    assert said[-1] == "record.json was damaged and is written again"
+    assert {**again, "resumed": 0} == {**whole, "resumed": 0}
+    assert read_json(tmp_path / "record.json") == again
+
+
 def test_damaged_metrics_are_moved_aside(tmp_path: Path) -> None:
     train(SMALL, tmp_path / "whole")
     _stopped(tmp_path / "run", 15)
@@ -224,7 +288,18 @@ def test_what_cannot_be_extended_is_refused(short: Run, long: Run, message: str,
     assert _snapshot(tmp_path) == before
 
 
-@pytest.mark.parametrize("name", [".lock", CHECKPOINTS, "options.json", f"{CHECKPOINTS}/00000004"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".lock",
+        CHECKPOINTS,
+        "options.json",
+        "environment.json",
+        "metrics.jsonl",
+        "record.json",
+        f"{CHECKPOINTS}/00000004",
+    ],
+)
 def test_links_in_the_folder_are_refused(name: str, tmp_path: Path) -> None:
     folder, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
     _stopped(folder, 6)

@@ -215,6 +215,30 @@ def test_an_engine_that_cannot_serve_is_said_before_anything_is_written(tmp_path
     assert not (tmp_path / "out").exists()
 
 
+def test_another_default_dtype_is_refused(tmp_path: Path) -> None:
+    """Its results would be others, under the same key."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        with pytest.raises(ValueError, match="^training needs torch's default dtype float32, got float64: call torch"):
+            train(SMALL, tmp_path / "out")
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert not (tmp_path / "out").exists()
+
+
+def test_progress_that_nobody_reads_ends_the_run_with_a_checkpoint(tmp_path: Path) -> None:
+    def closed(status: Status) -> None:
+        if status.update >= 7:
+            raise BrokenPipeError
+
+    with pytest.raises(BrokenPipeError):
+        train(changed(checkpoint_seconds=60.0), tmp_path / "run", closed)
+    assert [path.name for path in (tmp_path / "run" / "checkpoints").iterdir()] == ["00000007"]
+    train(changed(checkpoint_seconds=60.0), tmp_path / "run")
+    train(SMALL, tmp_path / "whole")
+    assert result(tmp_path / "run") == result(tmp_path / "whole")
+
+
 def test_events_are_written_if_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: dict[str, list[int]] = {}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from gatedrnn.lab.data.errors import DataError, MissingDataError
 from gatedrnn.lab.data.files import File, Found, copies
+from gatedrnn.lab.data.places import data_folder
 from gatedrnn.lab.data.trees import Tree
 
 
@@ -96,10 +98,17 @@ class DataSet:
 
     def missing_text(self, root: Path, missing: list[File]) -> str:
         """One message for a set that is not there: what to do, and the files with checksums and addresses."""
-        lines, put = [f"{self.name} was not found in {root}."], "Put"
-        if any(file.address for file in missing):
-            lines[0] += f" To download it: gatedrnn data fetch {self.name}"
-            put = "Or put"
+        whole = len(missing) == len(self.files)
+        first = f"{self.name} was not found in {root}." if whole else f"{self.name} is incomplete in {root}."
+        if not any(file.address for file in missing):
+            return f"{first}\n{self.by_hand(root, missing, 'Put')}"
+        place = "" if root == data_folder() else f" --data {shlex.quote(str(root))}"
+        command = f"To download {'it' if whole else 'the rest'}: gatedrnn data fetch {self.name}{place}"
+        return f"{first} {command}\n{self.by_hand(root, missing, 'Or put')}"
+
+    def by_hand(self, root: Path, missing: list[File], put: str) -> str:
+        """Where to put which files; ``put`` is the first word."""
+        lines = []
         if missing:
             lines.append(f"{put} these files into {self.places(root)[0]} (licence: {self.licence}):")
             put = "Or put"

@@ -42,7 +42,8 @@ def fetch(data: DataSet, root: Path, progress: Progress, patience: Patience | No
         try:
             download(file, wanted[file], progress, patience or Patience())
         except UnreachableError as wrong:
-            raise MissingDataError(f"{wrong}\n{data.missing_text(root, missing)}") from wrong
+            by_hand = data.by_hand(root, missing, "Run the same command to try again, or put")
+            raise MissingDataError(f"{wrong}\n{by_hand}") from wrong
     folder = data.where(root)
     assert folder is not None  # nothing is missing any more
     return Fetched(folder, tuple(wanted[file] for file in missing))

@@ -107,6 +107,8 @@ def _numbers(item: Item, budget: str, complete: bool, groups: Mapping[str, Group
         clocks = {time.clocks for time in times.values()}
         place = f" (measured on {' and '.join(clocks.pop())})" if len(clocks) == 1 else ""
         caption.append(f"Times{place} depend on the machine and have no verdict.")
+        if any(time.update for time in times.values()):
+            caption.append(f"÷ {_BASELINE}: median of the ratios within each round, not the ratio of the medians.")
     if lacking := [task for task in item.tasks if task in item.columns and task not in columns]:
         caption.append(f"Not run: {', '.join(lacking)}.")
     return [Table(" ".join(caption), tuple(header), rows, models=0)], parts

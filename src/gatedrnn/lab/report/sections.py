@@ -87,9 +87,8 @@ def _undeclared(runs: Sequence[LabRun], items: Sequence[Item]) -> list[str]:
     found: dict[str, list[str]] = {}
     for run in runs:
         if run.slot is not None and run.key not in keys and any(item.budget_of(run) for item in items):
-            count = run.training.get("epochs")
-            epochs = f" ({count} epoch{'s' * (count != 1)})" if count else ""
-            found.setdefault(f"{run.slot.grid} at {run.slot.budget} budget{epochs}", []).append(run.name)
+            part = f" ({run.part})" if run.part else ""
+            found.setdefault(f"{run.slot.grid} at {run.slot.budget} budget{part}", []).append(run.name)
     return [
         f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: options differ from those currently "
         f"declared for {place}"

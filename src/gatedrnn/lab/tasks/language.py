@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
@@ -164,12 +164,12 @@ class WikiText2(_PublishedText):
 class OwnText(LanguageTask):
     """Predict the next word of a custom text: three files of words separated by spaces."""
 
-    train: str = ""
+    train: str = field(kw_only=True)
     """File to train on; its words are the vocabulary."""
-    valid: str = ""
+    valid: str = field(kw_only=True)
     """File for validation. A word that is not in the training file counts as <unk>, if the training file contains
     <unk>."""
-    test: str = ""
+    test: str = field(kw_only=True)
     """File for the test at the end."""
 
     name = "text"

@@ -15,7 +15,15 @@ BATCH_SEEDS = 2**31
 
 
 def new_network(run: Run) -> Network:
-    """Drawn on the CPU, so that the weights are the same on every device."""
+    """Drawn on the CPU, so that the weights are the same on every device.
+
+    Raises ValueError if torch's default dtype is another than that of all runs: the key does not have it.
+    """
+    if torch.get_default_dtype() != torch.float32:
+        dtype = str(torch.get_default_dtype()).removeprefix("torch.")
+        raise ValueError(
+            f"training needs torch's default dtype float32, got {dtype}: call torch.set_default_dtype(torch.float32)"
+        )
     torch.default_generator.manual_seed(run.training.seed)
     task = run.task
     network = run.model.build(Sizes(task.input_size, task.output_size, task.last, task.t_max))

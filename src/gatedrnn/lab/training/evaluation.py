@@ -82,6 +82,11 @@ class Evaluation:
         samples, *totals = ranks.sums({"": samples, **sums}).values()
         sums = dict(zip(sums, totals, strict=True))
         found = self.task.summary({name: total / samples for name, total in sums.items()})
+        if self.task.metric not in found:
+            raise ValueError(
+                f"the metric {self.task.metric!r} of the task {self.task.name} is not among its measures: "
+                f"{', '.join(found)}"
+            )
         if block is not None:
             blocks = {name: [float(part.sum()) for part in torch.cat(v).split(block)] for name, v in kept.items()}
             found["blocks"] = {"samples": block, "sums": blocks}

@@ -16,6 +16,7 @@ import torch
 from gatedrnn.lab.records import (
     CHECKPOINTS,
     ENVIRONMENT_FILE,
+    METRICS_FILE,
     OPTIONS_FILE,
     RECORD_FILE,
     RECORD_KIND,
@@ -37,6 +38,7 @@ _LOCK = ".lock"
 _FREE = ("checkpoint_seconds", "tensorboard", "data")
 # Where a longer run differs from the one that it extends.
 _LENGTH = ("updates", "epochs")
+_OUTCOMES = ("finished", "target_reached", "stopped_early", "budget_spent", "diverged")
 
 
 class RefusedError(ValueError):
@@ -111,10 +113,27 @@ def ended_record(run: Run, out: Path) -> dict[str, Any] | None:
     except ValueError:
         return None  # it is damaged; the last checkpoint has the same data, and the record is written again
     if record.get("key") == run.key():
-        return record
+        return record if _is_whole(record) else None
     if record.get("key") in begun.keys:  # of the shorter run that was extended
         return None
     raise RefusedError(f"{out / RECORD_FILE} belongs to another run; choose another folder")
+
+
+def _is_whole(record: Mapping[str, Any]) -> bool:
+    """Whether the record has what is shown of a run that has ended; anything else is damage."""
+    metric, number = record.get("metric"), int | float
+    tested = {name: record.get(name) for name in ("validation", "test") if "test" in record}
+    return (
+        record.get("outcome") in _OUTCOMES
+        and isinstance(metric, str)
+        and all(isinstance(record.get(name), number) for name in ("updates", "seconds"))
+        and "diverged_at" in record
+        and all(
+            isinstance(part, dict) and isinstance(part.get(metric, "missing"), number | None)
+            for part in (record.get("final"), *tested.values())
+        )
+        and (not tested or isinstance(record["validation"].get("epoch"), number))
+    )
 
 
 @contextmanager
@@ -181,7 +200,7 @@ def begun_run(run: Run, out: Path) -> Begun | None:
 
     Raises RefusedError with the reason for anything else. Nothing is changed.
     """
-    _refuse_links(out, (_LOCK, OPTIONS_FILE, CHECKPOINTS))
+    _refuse_links(out, (_LOCK, OPTIONS_FILE, ENVIRONMENT_FILE, METRICS_FILE, RECORD_FILE, CHECKPOINTS))
     if not (out / OPTIONS_FILE).exists():
         if out.is_dir() and any(not name.startswith(".") for name in os.listdir(out)):
             raise RefusedError(f"{out} is not empty and holds no run: choose another folder")

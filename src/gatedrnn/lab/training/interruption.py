@@ -1,4 +1,4 @@
-"""Ctrl-C between two updates: nothing is lost."""
+"""Ctrl-C between two updates, or a reader that closes the output: nothing is lost."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from types import FrameType
 
 
 class Interruption:
-    """Whether Ctrl-C was pressed."""
+    """Whether the run is to end after this update, and with what."""
 
     asked = False
+    cause: BaseException | type[BaseException] = KeyboardInterrupt
 
 
 @contextmanager

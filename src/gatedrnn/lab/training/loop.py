@@ -43,8 +43,8 @@ def train(
     ``progress`` is called with a Status after each update and each evaluation, and with what is to be said.
     ``declared`` says which run of which experiment this is, and is written beside the options.
 
-    Ctrl-C ends the run after the update under way, with a checkpoint. A run that has ended is extended by a larger
-    number of updates or epochs.
+    Ctrl-C ends the run after the update under way, with a checkpoint; so does a BrokenPipeError of ``progress``. A run
+    that has ended is extended by a larger number of updates or epochs.
 
     Raises ValueError for options that cannot be, RefusedError if the folder is not this run's, and OSError if it cannot
     be written to; then a later call with the same arguments continues from the last checkpoint.
@@ -100,7 +100,10 @@ def _train(
         if counts.update:
             left = (counts.seconds + counts.seconds_evaluation) / counts.update * (pace.updates - counts.update)
         epoch = pace.epoch(counts.update)
-        progress(Status(counts.update, pace.updates, loss, last, rate, left, evaluated, note, epoch))
+        try:
+            progress(Status(counts.update, pace.updates, loss, last, rate, left, evaluated, note, epoch))
+        except BrokenPipeError as closed:  # nobody reads it any more: end as with Ctrl-C
+            interruption.asked, interruption.cause = True, closed
 
     def evaluate() -> None:
         begin = time.perf_counter()
@@ -131,12 +134,12 @@ def _train(
             counts.diverged_at = counts.update
         say(evaluated=True)
 
-    for note in notes:
-        say(note=note)
     with (
         events(training.tensorboard and claim.writes, claim.out, counts.update) as write_events,
         deferred() as interruption,
     ):
+        for note in notes:
+            say(note=note)
         if not state.metrics:
             evaluate()
         saved = time.monotonic()
@@ -170,7 +173,7 @@ def _train(
             asked, since = ranks.most(interruption.asked, time.monotonic() - saved)
             if counts.outcome is None and asked:
                 state.save()
-                raise KeyboardInterrupt
+                raise interruption.cause
             if counts.outcome is None and since >= training.checkpoint_seconds:
                 state.save()
                 saved = time.monotonic()

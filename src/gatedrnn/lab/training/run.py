@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from gatedrnn.lab.fields import keyed, made, plain
+from gatedrnn.lab.fields import keyed, made, plain, with_plain_numbers
 from gatedrnn.lab.models import MODELS, Model, ModelOptions
 from gatedrnn.lab.records import RUN_KIND, SCHEMA, check_schema
 from gatedrnn.lab.tasks import TASKS, Adding, Task
@@ -31,6 +31,8 @@ class Run:
     training: Training = field(default_factory=Training)
 
     def __post_init__(self) -> None:
+        for part in ("task", "model", "training"):
+            object.__setattr__(self, part, with_plain_numbers(getattr(self, part)))
         if self.task.endless and self.training.evaluation_size is None:
             training = dataclasses.replace(self.training, evaluation_size=_EVALUATION_SIZE)
             object.__setattr__(self, "training", training)
@@ -40,6 +42,7 @@ class Run:
         self.task.check()
         self.model.check()
         self.training.check()
+        self.options()  # as JSON, which must be able to hold them
         if self.task.tokens != self.model.tokens:
             fitting = [kind.__name__ for kind in MODELS.values() if kind.tokens == self.task.tokens]
             raise ValueError(

@@ -32,7 +32,8 @@ def open_trained(path: Path, tasks: Mapping[str, type[Task]] = TASKS, **changed:
 
     Raises ValueError that names what is missing or damaged, or does not fit to the data that is here now.
     """
-    folder = path.parent.parent if path.parent.name == CHECKPOINTS else path
+    place = path.resolve()  # relative to the folder of the checkpoints, it would not name them
+    folder = place.parent.parent if place.parent.name == CHECKPOINTS else path
     if not (folder / OPTIONS_FILE).is_file():
         raise ValueError(f"{path} is neither the folder of a run nor one of its checkpoints")
     options = read_json(folder / OPTIONS_FILE)
