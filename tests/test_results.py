@@ -66,4 +66,5 @@ def test_a_checkpoint_is_whole_and_belongs_to_its_run(folder: Path) -> None:
     whole, damaged = whole_checkpoints(folder, [found.options["key"]])
     assert len(whole) == 1 and damaged == {}, "one checkpoint is enough to resume from"
     assert (folder / METRICS_FILE).read_bytes().startswith(whole[0].files[METRICS_FILE])
-    assert found.metrics[-1]["update"] - whole[0].update < Run.from_json(found.options).training.evaluate_every
+    # A run that was killed has a few evaluations after its last checkpoint, which are computed again when it is resumed.
+    assert found.metrics[-1]["update"] - whole[0].update < 4 * Run.from_json(found.options).training.evaluate_every
