@@ -16,7 +16,7 @@ from gatedrnn.lab.report.claims import Best
 from gatedrnn.lab.report.comparisons import papers_values
 from gatedrnn.lab.report.items import Item
 from gatedrnn.lab.report.runs import load
-from tests.lab.report.records import image_item, write_image_run
+from tests.lab.report.records import declare, image_item, write_image_run
 from tests.lab.report.test_make import Reader, report
 
 MODELS = ("sigmoid", "refine", "fast")
@@ -166,16 +166,26 @@ def test_times_are_told_by_machine(tmp_path: Path) -> None:
 
 
 def test_runs_with_fewer_epochs_than_declared_are_labelled(tmp_path: Path) -> None:
+    declared = image_item(("sigmoid", "fast"), ("psmnist",), seeds=1, values=VALUES)
     for model, epochs in (("sigmoid", 5), ("fast", 20)):
         folder = tmp_path / "runs" / model
         write_image_run(folder, model, 0, "psmnist", 0.9)
         options = json.loads((folder / "options.json").read_text())
         options["training"]["epochs"] = epochs
+        if model == "sigmoid":  # as by a sweep with --epochs 5
+            (grid,) = {slot.grid for slot in declared.declared["desk"].values()}
+            options["key"] = "of the shorter run"
+            record = json.loads((folder / "record.json").read_text())
+            (folder / "record.json").write_text(json.dumps({**record, "key": options["key"]}))
         (folder / "options.json").write_text(json.dumps(options))
-    declared = image_item(("sigmoid", "fast"), ("psmnist",), seeds=1, values=VALUES)
+        if model == "sigmoid":
+            declare(folder, grid, "desk", model)
     epochs_of = dict.fromkeys(declared.declared["desk"].values(), 20)
     markdown, _, _ = report(tmp_path, [dataclasses.replace(declared, epochs=epochs_of)])
     assert "Shorter than declared: psmnist: first 5 of 20 epochs." in markdown
+    assert re.search(
+        r"\n\* sigmoid: options differ from those currently declared for \S+ at desk budget \(first 5 of 20", markdown
+    )
     ends = {row.split(" | ")[0]: row for row in rows(markdown) if row.endswith(("epochs |", "finished |"))}
     assert ends["| sigmoid"].endswith("| first 5 of 20 epochs |") and ends["| fast"].endswith("| finished |")
     assert "2 runs (1 finished, 1 with fewer epochs than declared)" in markdown

@@ -29,9 +29,9 @@ def document(
     times: UpdateTimes | None = None,
 ) -> Document:
     """The whole report of these runs, of the theory if its results were found, and of update times if there are any."""
-    said = [*warnings, *_undeclared(runs, items)]
     epochs = {slot: count for item in items for slot, count in item.epochs.items()}
     runs = [run if run.slot is None else replace(run, declared_epochs=epochs.get(run.slot)) for run in runs]
+    said = [*warnings, *_undeclared(runs, items)]
     as_found, by_label = runs, {item.label: item for item in items}
     runs = runs if times is None else [times.retimed(run) for run in runs]
     groups = {item.label: item.groups(runs) for item in items}
