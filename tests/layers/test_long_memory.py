@@ -68,7 +68,7 @@ def test_16_bit_layers_decay_at_the_time_scale_of_the_rounded_bias(gate: str, mo
     assert 1 - c.item() == pytest.approx(-math.expm1(-n / scale), rel=0.05)
 
 
-RESET = {  # a cell of one unit whose memory exceeds 1: how to make it, and the names of its last state
+RESET = {  # layers whose memory may exceed 1, and their options
     "LSTM": {},
     "JANET": {"beta": 15.0},
     "FastGRNN": {},
