@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 import gatedrnn
+from gatedrnn import cells, layers
 from tests.conformance.cases import ALL_CASES, Case, as_argument, as_tuple, random_state, spread
 from tests.export.running import operators, run, session
 from tests.gates.own import OWN, Pieces, Scaled
@@ -164,3 +166,37 @@ def test_a_model_around_the_layer(tmp_path: Path) -> None:
         torch.testing.assert_close(
             run(running, words, lengths)[0], model(words, lengths).detach(), rtol=1e-5, atol=1e-5
         )
+
+
+@pytest.mark.parametrize("step", [False, True])
+def test_one_tensor_for_both_states(step: bool, tmp_path: Path) -> None:
+    layer = saturated(gatedrnn.LSTM(3, 5, forget_gate="fast"))
+    zeros, steps = torch.zeros(1, 2, 5), 1 if step else 4
+    gatedrnn.export.onnx(layer, (torch.randn(steps, 2, 3), (zeros, zeros)), tmp_path / "layer.onnx", step=step)
+    check(layer, session(tmp_path / "layer.onnx"), [(steps, 2)], False, TOLERANCE[torch.float32])
+
+
+@dataclass(frozen=True)
+class Halved(cells.LSTMEquations):
+    def update(self, *arguments: Any) -> Any:
+        h, c = super().update(*arguments)
+        return 0.5 * h, c
+
+
+def test_a_subclass_of_a_cell_is_not_onnx_s_own(tmp_path: Path) -> None:
+    layer = gatedrnn.LSTM(3, 5)
+    layer.cell = Halved()
+    assert isinstance(layer, layers.RecurrentLayer)
+    running = exported(saturated(layer), tmp_path / "layer.onnx", False)
+    assert "LSTM" not in operators(tmp_path / "layer.onnx")
+    check(layer, running, [(6, 3)], False, TOLERANCE[torch.float32])
+
+
+def test_sizes_by_position(tmp_path: Path) -> None:
+    layer = saturated(gatedrnn.GRU(3, 5, forget_gate="fast"))
+    sizes = ({0: torch.export.Dim("t"), 1: torch.export.Dim("b")},)
+    gatedrnn.export.onnx(layer, (torch.randn(4, 2, 3),), tmp_path / "layer.onnx", dynamic_shapes=sizes)
+    x = torch.randn(7, 3, 3)
+    with torch.no_grad():
+        output, _ = layer(x)
+    torch.testing.assert_close(run(session(tmp_path / "layer.onnx"), x)[0], output, rtol=1e-5, atol=1e-5)

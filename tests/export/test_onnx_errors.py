@@ -107,3 +107,14 @@ def test_a_single_step_module(tmp_path: Path) -> None:
     x, h = torch.randn(5, 3), torch.randn(5, 4)
     torch.testing.assert_close(run(session(path), x, h)[0], cell(x, h).detach(), rtol=1e-5, atol=1e-5)
     assert "Scan" not in operators(path)
+
+
+def test_inputs_of_the_file_are_tensors_with_a_name_each(tmp_path: Path) -> None:
+    layer, x, file = gatedrnn.GRU(3, 4), torch.randn(5, 2, 3), tmp_path / "layer.onnx"
+    with pytest.raises(TypeError, match=r"^GRU: lengths must be a tensor to become an input of the file$"):
+        gatedrnn.export.onnx(layer, {"input": x, "lengths": [5, 3]}, file)
+    with pytest.raises(
+        ValueError, match=r"^input_names must have one name for each tensor of the example, 2, got \['a'\]$"
+    ):
+        gatedrnn.export.onnx(layer, (x, torch.zeros(1, 2, 4)), file, input_names=["a"])
+    assert not file.exists()

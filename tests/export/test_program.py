@@ -155,3 +155,24 @@ def test_what_cannot_be_exported_is_named() -> None:
         gatedrnn.export.program(gatedrnn.LSTM(I, H), x)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="program takes a torch.nn.Module, got int"):
         gatedrnn.export.program(3, (x,))  # type: ignore[arg-type]
+
+
+@SLOWLY_PLAIN
+def test_one_tensor_for_both_states(plain: bool) -> None:
+    """(zeros, zeros) as the example: torch.export alone would read the second state from the first."""
+    layer = made(QUICK)
+    zeros = torch.zeros(1, 2, H, dtype=torch.float64)
+    program = gatedrnn.export.program(layer, (torch.randn(3, 2, I, dtype=torch.float64), (zeros, zeros)), plain=plain)
+    x, state = torch.randn(4, 3, I, dtype=torch.float64), as_argument(random_state(layer, 3))
+    with torch.no_grad():
+        assert_close(program.module()(x, state), layer(x, state), REGROUPED, torch.float64)
+
+
+def test_the_reference_engine_is_exported_at_any_length() -> None:
+    layer = made(QUICK)
+    layer.engine = "reference"
+    program = gatedrnn.export.program(layer, (torch.randn(3, 2, I, dtype=torch.float64),))
+    assert layer.engine == "reference"
+    x = torch.randn(9, 4, I, dtype=torch.float64)
+    with torch.no_grad():
+        assert_close(program.module()(x), layer(x), REGROUPED, torch.float64)

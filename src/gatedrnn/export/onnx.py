@@ -20,6 +20,7 @@ from torch.nn.utils.rnn import PackedSequence
 from torch.utils import _pytree as pytree
 
 from gatedrnn import files
+from gatedrnn.export.example import distinct
 from gatedrnn.export.onnx_engine import OnnxEngine
 from gatedrnn.gates import GATES, Gate, program_of
 from gatedrnn.gates.program import ProgramGate
@@ -80,7 +81,15 @@ def onnx(
     if any(isinstance(value, PackedSequence) for value in (*arguments, *keywords.values())):
         where = next((engine.where for engine in engines.values()), type(model).__name__)
         raise RuntimeError(f"{where}: a PackedSequence cannot be exported; pass padded input and lengths=")
+    if isinstance(model, RecurrentLayer) and not isinstance(named.get("lengths"), Tensor | None):
+        raise TypeError(f"{_place('', model)}: lengths must be a tensor to become an input of the file")
+    arguments, keywords = distinct((arguments, keywords))
     inputs, outputs = _names(model, named)
+    tensors = sum(isinstance(leaf, Tensor) for leaf in pytree.tree_leaves((arguments, keywords)))
+    if input_names is not None and len(input_names) != tensors:
+        raise ValueError(f"input_names must have one name for each tensor of the example, {tensors}, got {input_names}")
+    if isinstance(dynamic_shapes, tuple | list) and inputs:
+        dynamic_shapes = dict(zip(named, dynamic_shapes, strict=True))
     shapes = _sizes(model, named, step) if dynamic_shapes is None else dynamic_shapes
     dimensions = {name: Dim(name) for name in ("time", "batch")}
     free = pytree.tree_map(lambda size: dimensions.get(size, size) if isinstance(size, str) else size, shapes)

@@ -104,9 +104,9 @@ def _loop(
 
 def is_native(cell: Cell, gate: Gate, dtype: torch.dtype) -> bool:
     """Whether ONNX's LSTM or GRU is this layer. onnxruntime runs them in float32 only."""
-    known = (isinstance(cell, cells.LSTMEquations) and not (cell.tied or cell.proj_size)) or isinstance(
-        cell, cells.GRUEquations
-    )
+    # By the type itself: a subclass has equations of its own.
+    lstm = type(cell) is cells.LSTMEquations and not (cell.tied or cell.proj_size)
+    known = lstm or type(cell) is cells.GRUEquations
     return known and gate == Sigmoid() and dtype == torch.float32
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -11,6 +11,8 @@ from torch import Tensor, nn
 from torch.export import Dim, ExportedProgram, ShapesCollection
 from torch.utils._pytree import tree_leaves
 
+from gatedrnn.engines import Engine
+from gatedrnn.export.example import distinct
 from gatedrnn.layers.module import RecurrentModule
 
 
@@ -47,7 +49,7 @@ def program(
         raise TypeError(f"program takes a torch.nn.Module, got {type(model).__name__}")
     if not isinstance(args, tuple):
         raise TypeError(f"args must be a tuple of the model's arguments, got {type(args).__name__}")
-    given = dict(kwargs or {})
+    args, given = distinct((args, dict(kwargs or {})))
     if dynamic_shapes is None:
         dynamic_shapes = ShapesCollection()
         for tensor in tree_leaves((args, given)):
@@ -57,8 +59,8 @@ def program(
     shown = {name: f"{name or 'the model'}: {layer}" for name, layer in layers.items()}
     with ExitStack() as stack:
         running = stack.enter_context(_watched(layers))
-        if plain:
-            stack.enter_context(_as_graph(layers))
+        # The reference engine is a Python loop: its program would have the number of steps of the example.
+        stack.enter_context(_as_graph([x for x in layers.values() if plain or _name(x.engine) == "reference"]))
         try:
             with torch.no_grad():
                 return torch.export.export(model, args, given, dynamic_shapes=dynamic_shapes)
@@ -80,9 +82,13 @@ def _watched(layers: Mapping[str, RecurrentModule]) -> Iterator[list[str]]:
         yield running
 
 
+def _name(engine: str | Engine) -> str:
+    return engine if isinstance(engine, str) else engine.name
+
+
 @contextmanager
-def _as_graph(layers: Mapping[str, RecurrentModule]) -> Iterator[None]:
-    before = [(layer, layer.engine) for layer in layers.values()]
+def _as_graph(layers: Iterable[RecurrentModule]) -> Iterator[None]:
+    before = [(layer, layer.engine) for layer in layers]
     try:
         for layer, _ in before:
             layer.engine = "graph"
