@@ -201,7 +201,9 @@ def test_sizes_refused(init: ForgetInit, device: str | None) -> None:
         assert init(Polynomial(), 1, device=device)[0].shape == (1,)
 
 
-@pytest.mark.parametrize("law", [PowerLaw(scale=1e-5), PowerLaw(shape=1e-4, scale=1e300)], ids=repr)
+@pytest.mark.parametrize(
+    "law", [PowerLaw(scale=1e-5), PowerLaw(shape=1e-4, scale=1e300), PowerLaw(shape=1e-3)], ids=repr
+)
 def test_time_scales_out_of_reach(law: PowerLaw) -> None:
     with pytest.raises(ValueError, match=r"PowerLaw.*hidden_size 99 gives time scales that no float64 gate value has"):
         law(Polynomial(), 99)

@@ -35,6 +35,8 @@ def x(*shape: int) -> torch.Tensor:
         (torch.tensor(5), ValueError, r"got \(\)"),
         ([5.0, 4.0, 3.0], TypeError, "must be integers, got torch.float32"),
         (torch.tensor([True, True, True]), TypeError, "must be integers, got torch.bool"),
+        (3, TypeError, "must be a tensor or a sequence of integers, got 3"),
+        ("543", TypeError, "must be a tensor or a sequence of integers, got '543'"),
     ],
     ids=str,
 )
@@ -325,3 +327,17 @@ def test_lengths_may_be_changed_after_the_call() -> None:
     lengths -= 1
     output.sum().backward()
     assert layer.weight_hh_l0.grad is not None
+
+
+@pytest.mark.parametrize("option", ["tied", "recompute", "bias", "batch_first"])
+def test_switches_are_bool(option: str) -> None:
+    with pytest.raises(TypeError, match=rf"^{option} should be of type bool, got: str$"):
+        gatedrnn.LSTM(I, H, **{option: "no"})  # type: ignore[arg-type]
+    if option == "tied":
+        with pytest.raises(TypeError, match=r"^tied should be of type bool, got: str$"):
+            gatedrnn.LSTMCell(I, H, tied="no")  # type: ignore[arg-type]
+
+
+def test_convert_takes_a_module() -> None:
+    with pytest.raises(TypeError, match=r"^convert takes a torch\.nn\.Module, got str$"):
+        gatedrnn.convert("x", "fast")  # type: ignore[type-var]

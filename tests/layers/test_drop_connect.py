@@ -23,7 +23,7 @@ def share(p: float, n: int) -> Any:
     return pytest.approx(p, abs=SIGMAS * math.sqrt(p * (1 - p) / n) + 1e-12)
 
 
-@pytest.mark.parametrize("p", [0.0, 0.001, 0.25, 0.5, 0.9, 0.999, 1.0])
+@pytest.mark.parametrize("p", [0.0, 0.001, 0.25, 0.5, 0.9, 0.999, 1 - 1e-10, 1.0])
 def test_law_and_scale(p: float) -> None:
     mask = drawn(p)
     dropped = mask == 0

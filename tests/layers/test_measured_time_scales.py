@@ -87,3 +87,24 @@ def test_an_empty_batch_is_refused() -> None:
     message = "GRU: time scales need at least one sequence, got an empty batch"
     with pytest.raises(ValueError, match=message):
         gatedrnn.time_scales(gatedrnn.GRU(2, 3), torch.randn(4, 0, 2))
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU])
+def test_torch_layers_with_additions(kind: type[nn.LSTM] | type[nn.GRU]) -> None:
+    """Hooks, parametrisations, attributes and subclasses: the layer is only read."""
+
+    class Sub(kind):  # type: ignore[misc,valid-type]
+        engine = "v8"
+
+    torch.manual_seed(0)
+    layer = Sub(I, H, num_layers=2, bidirectional=True)
+    plain = kind(I, H, num_layers=2, bidirectional=True)
+    plain.load_state_dict(layer.state_dict())
+    layer.register_forward_hook(lambda *_: pytest.fail("it was called"))
+    nn.utils.parametrizations.weight_norm(layer, "weight_hh_l0")
+    x = torch.randn(T, B, I)
+    found, expected = gatedrnn.time_scales(layer, x), gatedrnn.time_scales(gatedrnn.convert(plain, "sigmoid"), x)
+    for key, (mean, quantiles) in expected.items():
+        torch.testing.assert_close(found[key].mean, mean)
+        torch.testing.assert_close(found[key].quantiles, quantiles)
+    assert not isinstance(layer, gatedrnn.layers.RecurrentLayer)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -81,7 +82,7 @@ def test_plateau_of_about_forty_iterations(flow_of: Callable[[str], Flow]) -> No
     assert 0.95 < flow_of("sigmoid").value[60] < 0.97
 
 
-@pytest.mark.parametrize("tau", [[1.0, 0.5], [-1.0, 1.0], []])
+@pytest.mark.parametrize("tau", [[1.0, 0.5], [-1.0, 1.0], [], [1.0, math.inf], [math.nan], [1.0, math.nan]])
 def test_times_must_increase(tau: list[float]) -> None:
     with pytest.raises(ValueError, match="increasing"):
         flow(ToyProblem(Sigmoid()), tau)

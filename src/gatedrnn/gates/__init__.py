@@ -47,6 +47,7 @@ def resolve(gate: str | Gate) -> Gate:
 
 
 def refuse_module(gate: nn.Module) -> NoReturn:
+    """Raise the error for a gate that is a module."""
     raise TypeError(f"{type(gate).__name__}: a gate must not be an nn.Module; its parameters would not be trained")
 
 
@@ -71,6 +72,5 @@ __all__ = [
     "check_gate",
     "name_of",
     "program_of",
-    "refuse_module",
     "resolve",
 ]

@@ -15,7 +15,11 @@ from gatedrnn.gates.base import SigmoidOf
 
 @dataclass(frozen=True)
 class Polynomial(SigmoidOf):
-    """φ(z) = σ(z + c₁z³ + c₂z⁵ + …) with cₖ ≥ 0 (default: z + z³)."""
+    """φ(z) = σ(z + c₁z³ + c₂z⁵ + …) with cₖ ≥ 0 (default: z + z³).
+
+    Args:
+        coefficients: c₁, c₂, …, each finite; without any, φ is the sigmoid. Default: (1,)
+    """
 
     saturation = "O(e^-z^d), d the degree"
     coefficients: Sequence[float] = (1.0,)

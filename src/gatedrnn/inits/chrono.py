@@ -17,6 +17,9 @@ class Chrono(ForgetInit):
     """φ(b) = u/(1+u) with u ~ U(1, t_max−1): time scales spread up to t_max, the longest dependency expected.
 
     An untied cell's input gate gets the mirror image, b_i = −log u.
+
+    Args:
+        t_max: The longest dependency expected, in steps; above 2.
     """
 
     t_max: float

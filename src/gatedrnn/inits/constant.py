@@ -14,7 +14,11 @@ from gatedrnn.inits.base import ForgetInit
 
 @dataclass(frozen=True)
 class Constant(ForgetInit):
-    """φ(b) = value. The default, σ(1) ≈ 0.731, carries the usual forget bias of 1 over to every gate."""
+    """φ(b) = value.
+
+    Args:
+        value: The gate's value, between 0 and 1. Default: σ(1) ≈ 0.731, the usual forget bias of 1 for every gate
+    """
 
     value: float = 1.0 / (1.0 + math.exp(-1.0))
 

@@ -13,7 +13,7 @@ from gatedrnn.inits.base import ForgetInit
 
 @dataclass(frozen=True)
 class Uniform(ForgetInit):
-    """φ(b) ~ U(1/H, 1−1/H). An auxiliary pre-activation starts at −b, as its authors have it.
+    """φ(b) ~ U(1/H, 1−1/H). An auxiliary pre-activation starts at −b, as in its authors' paper.
 
     The value of the refine gate is then 2u − 3u² + 2u³ of a uniform u, which is not uniform: half as many units have a
     very long time scale.

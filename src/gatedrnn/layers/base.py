@@ -18,6 +18,7 @@ from gatedrnn.engines import Collect, Scan
 from gatedrnn.gates import Gate
 from gatedrnn.inits import ForgetInit
 from gatedrnn.layers.checks import (
+    check_bool,
     check_collect,
     check_dimensions,
     check_input,
@@ -63,8 +64,8 @@ class RecurrentLayer(RecurrentModule):
         check_probability("dropout", dropout)
         check_probability("weight_dropout", weight_dropout)
         check_sizes(input_size, hidden_size, bias)
-        if not isinstance(batch_first, bool):
-            raise TypeError(f"batch_first should be of type bool, got: {type(batch_first).__name__}")
+        check_bool("batch_first", batch_first)
+        check_bool("recompute", recompute)
         if num_layers <= 0:
             raise ValueError("num_layers must be greater than zero")
         if dropout > 0 and num_layers == 1:

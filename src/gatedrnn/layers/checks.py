@@ -17,13 +17,17 @@ from gatedrnn.inits import ForgetInit
 
 def check_sizes(input_size: int, hidden_size: int, bias: bool) -> None:
     """torch.nn's checks of the first arguments."""
-    if not isinstance(bias, bool):
-        raise TypeError(f"bias should be of type bool, got: {type(bias).__name__}")
+    check_bool("bias", bias)
     for name, size in (("input_size", input_size), ("hidden_size", hidden_size)):
         if not isinstance(size, int):
             raise TypeError(f"{name} should be of type int, got: {type(size).__name__}")
         if size <= 0:
             raise ValueError(f"{name} must be greater than zero")
+
+
+def check_bool(name: str, value: object) -> None:
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} should be of type bool, got: {type(value).__name__}")
 
 
 def check_probability(name: str, p: object) -> None:
@@ -189,6 +193,8 @@ def checked_lengths(layer: str, lengths: Tensor | Sequence[int] | None, x: Tenso
     if lengths is None:
         return None
     if not isinstance(lengths, Tensor):
+        if not hasattr(lengths, "__len__") or isinstance(lengths, str | bytes):
+            raise TypeError(f"{layer}: lengths must be a tensor or a sequence of integers, got {lengths!r}")
         lengths = torch.tensor(lengths, dtype=None if len(lengths) else torch.int64)  # of an empty list: floats
     if lengths.dtype.is_floating_point or lengths.dtype.is_complex or lengths.dtype == torch.bool:
         raise TypeError(f"{layer}: lengths must be integers, got {lengths.dtype}")

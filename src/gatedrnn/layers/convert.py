@@ -59,6 +59,8 @@ def convert(model: _Model, forget_gate: str | Gate, match: Literal["bias"] | Non
       (0): LSTM(2, 3, forget_gate=Fast())
     )
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"convert takes a torch.nn.Module, got {type(model).__name__}")
     gate = gates.resolve(forget_gate)
     if match not in (None, "bias"):
         raise ValueError(f'match must be None or "bias", got {match!r}')
@@ -89,6 +91,17 @@ def convert(model: _Model, forget_gate: str | Gate, match: Literal["bias"] | Non
             if child in replacements:
                 parent._modules[name] = replacements[child]
     return replacements.get(model, model)  # type: ignore[call-overload,no-any-return]
+
+
+def with_weights_of(module: nn.Module) -> RecurrentLayer:
+    """A layer of this library with the options and the values of the weights of torch.nn's LSTM or GRU; hooks,
+    parametrisations and methods of a subclass are left out."""
+    assert isinstance(module, nn.LSTM | nn.GRU)
+    layer = _without_parameters(module, gates.Sigmoid())
+    assert isinstance(layer, RecurrentLayer)
+    for name in _weight_names(module):
+        setattr(layer, name, nn.Parameter(getattr(module, name).detach(), requires_grad=False))
+    return layer
 
 
 def _is_same(a: Gate, b: Gate) -> bool:

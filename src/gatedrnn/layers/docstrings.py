@@ -29,12 +29,14 @@ _KEYWORDS = """device, dtype: Device and dtype of the parameters.
             pass: less memory, same gradients. Default: ``False``"""
 
 _CALL = """Inputs: input, hx, lengths, return_states
+        (T: steps, B: batch size, I: input_size, H: hidden_size, L: num_layers, D: 2 if bidirectional, else 1)
+
         * **input**: (T, B, I), (B, T, I) with ``batch_first``, (T, I) unbatched, or a ``PackedSequence``.
         * **hx**: the initial state, zero by default; STATE.
         * **lengths**: (B,) integers, the number of steps of each row of a padded batch. Outputs past the length
           are zero, final states are taken at the length, the reverse direction starts there.
         * **return_states**: ``True`` adds a third result, a dict of the states of all steps, (L·D, T, B, size) each;
-          ``"gates"`` adds the values of the gates.
+          ``"gates"`` adds the values of the gates, if the cell has any.
 
     Outputs: output, state
         * **output**: as the input, with D·H features: h of the last layer for each step.

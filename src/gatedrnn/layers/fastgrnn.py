@@ -20,13 +20,14 @@ class FastGRNN(GRULikeLayer):
         \end{aligned}
 
     {arguments}
+        proj_size: Only for the LSTM; a value raises ValueError.
         {keywords}
 
     {call}
 
-    They are named by these letters: ``W_l0``, ``U_l0``, ``b_z_l0``, ``b_h_l0``, ``zeta_l0``, ``nu_l0``; ``_reverse``. A
-    gate with an auxiliary pre-activation adds ``W_aux_l0``, ``U_aux_l0``, ``b_z_aux_l0``. They start as the authors':
-    weights 0.1·N(0, 1), b_h = 1, ζ = 1, ν = −4, and φ(b_z) = σ(1).
+    Weights are named by these letters: ``W_l0``, ``U_l0``, ``b_z_l0``, ``b_h_l0``, ``zeta_l0``, ``nu_l0``;
+    ``_reverse``. A gate with an auxiliary pre-activation adds ``W_aux_l0``, ``U_aux_l0``, ``b_z_aux_l0``. They are
+    initialised as in the authors' code: weights 0.1·N(0, 1), b_h = 1, ζ = 1, ν = −4, and φ(b_z) = σ(1).
 
     Examples::
 

@@ -8,6 +8,7 @@ from gatedrnn import cells
 from gatedrnn.gates import Gate
 from gatedrnn.inits import ForgetInit
 from gatedrnn.layers.base import RecurrentLayer
+from gatedrnn.layers.checks import check_bool
 from gatedrnn.layers.docstrings import documented
 from gatedrnn.layers.module import option_of_equations
 from gatedrnn.layers.step import RecurrentStep
@@ -73,6 +74,7 @@ class LSTM(RecurrentLayer):
         engine: str = "auto",
         recompute: bool = False,
     ) -> None:
+        check_bool("tied", tied)
         if proj_size < 0:
             raise ValueError("proj_size should be a positive integer or zero to disable projections")
         if isinstance(hidden_size, int) and 0 < hidden_size <= proj_size:
@@ -130,6 +132,7 @@ class LSTMCell(RecurrentStep):
         tied: bool = False,
         forget_init: str | ForgetInit | None = None,
     ) -> None:
+        check_bool("tied", tied)
         cell = cells.LSTMEquations(tied=tied)
         super().__init__(cell, input_size, hidden_size, bias, device, dtype, forget_gate, forget_init)
 

@@ -13,7 +13,7 @@ from gatedrnn.cells import Cell
 from gatedrnn.engines import Engine
 from gatedrnn.gates import Gate
 
-_ENTRY = "gatedrnn"
+ENTRY = "gatedrnn"
 #: What decides, beside the weights, about what is computed.
 _TOLD = ("forget_gate", "tied", "beta", "relu")
 
@@ -118,20 +118,20 @@ class RecurrentModule(nn.Module):
         own = self._parameters.get(name)  # as getattr does in the end, sooner
         return getattr(self, name) if own is None else own
 
-    def _told(self) -> dict[str, str]:
-        """The entry of this module in a state_dict."""
+    def state_dict_entry(self) -> dict[str, str]:
+        """What the weights are trained with: the entry of this module in the metadata of a state_dict."""
         return {name: repr(getattr(self, name)) for name in _TOLD if hasattr(self, name)}
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
         metadata = getattr(destination, "_metadata", {}).get(prefix[:-1])
         if metadata is not None:
-            metadata[_ENTRY] = self._told()
+            metadata[ENTRY] = self.state_dict_entry()
 
     def _load_from_state_dict(
         self, state_dict: dict[str, Tensor], prefix: str, local_metadata: dict[str, Any], *arguments: Any
     ) -> None:
-        saved, own = local_metadata.get(_ENTRY, {}), self._told()
+        saved, own = local_metadata.get(ENTRY, {}), self.state_dict_entry()
         other = [name for name in own if name in saved and saved[name] != own[name]]
         if other:
             theirs, ours = (", ".join(f"{name}={told[name]}" for name in other) for told in (saved, own))

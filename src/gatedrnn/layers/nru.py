@@ -31,10 +31,11 @@ class NRU(RecurrentLayer):
     bounds the memory, which reaches about 5e4 in long sequences: outputs of a fresh layer are of that size.
 
     {arguments}
+        proj_size: Only for the LSTM; a value raises ValueError.
         memory_size: Size M of the memory; M·K must be a square. Default: 64
         heads: Number K of heads. Default: 4
         relu: Rectify α, β and the outer products, an option of the authors' code. It is off in the configuration that
-            they released, with which training diverged at 1,000 steps. Default: True
+            they released; without it our runs of adding diverged at 1,000 steps. Default: True
         device, dtype, weight_dropout, engine, recompute: As in :class:`LSTM`; the DropConnect acts on the columns of
             W_h for h and m.
 

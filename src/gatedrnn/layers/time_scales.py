@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from typing import Any, NamedTuple, overload
 
@@ -18,7 +17,7 @@ from gatedrnn.engines.afterwards import preactivations_of
 from gatedrnn.gates import Gate, Sigmoid
 from gatedrnn.layers.base import RecurrentLayer, StateArgument
 from gatedrnn.layers.checks import checked_lengths, state_tuple
-from gatedrnn.layers.convert import convert
+from gatedrnn.layers.convert import with_weights_of
 from gatedrnn.layers.step import RecurrentStep
 
 #: The quantiles of :class:`MeasuredTimeScales`.
@@ -91,8 +90,7 @@ def _measured(
     if isinstance(layer, RecurrentStep):
         raise TypeError(f"{type(layer).__name__} is a single step; use a layer to measure time scales on a sequence")
     if not isinstance(layer, RecurrentLayer):
-        layer = convert(copy.deepcopy(layer), "sigmoid")
-        assert isinstance(layer, RecurrentLayer)
+        layer = with_weights_of(layer)
     h = _outputs(layer, input, hx, lengths)
     if not h.numel():
         raise ValueError(f"{type(layer).__name__}: time scales need at least one sequence, got an empty batch")

@@ -88,8 +88,8 @@ def _integrate(
     velocity: Callable[[Array], Array], arrival: Callable[[float, Array], float] | None, start: Array, tau: Array
 ) -> Array:
     """States at the times τ, integrated in x = log(1+τ): twelve decades of τ are then a few dozen units of x."""
-    if tau.ndim != 1 or tau.size == 0 or bool((tau < 0).any()) or bool((np.diff(tau) <= 0).any()):
-        raise ValueError("the times must be increasing and not negative")
+    if tau.ndim != 1 or tau.size == 0 or not np.isfinite(tau).all() or tau[0] < 0 or bool((np.diff(tau) <= 0).any()):
+        raise ValueError("the times must be finite, increasing and not negative")
     x = np.log1p(tau)
 
     def slope(at: float, state: Array) -> Array:
