@@ -131,7 +131,7 @@ def test_a_path_that_is_not_utf_8(runs: Path, tmp_path: Path) -> None:
     weights = strange.with_name(f"{strange.name}.pt")
     with open(weights, "wb") as file:
         torch.save(LSTM(2, 4).state_dict(), file)
-    options = ["--cell", "lstm", "--no-tied", "--forget-gate", "fast"]
+    options = ["--cell", "lstm", "--no-tied", "--forget-gate", "sigmoid"]
     assert main(["timescales", str(weights), *options, "--out", str(tmp_path / "scales")]) == 0
 
 

@@ -252,7 +252,7 @@ def test_weights_that_are_no_weights_of_the_cell(
 
 
 def test_biases_that_are_not_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    layer = gatedrnn.GRU(2, 3)
+    layer = gatedrnn.GRU(2, 3, forget_gate="fast")
     with torch.no_grad():
         layer.bias_ih_l0.fill_(float("nan"))
     torch.save({"a\nb": layer.state_dict()}, tmp_path / "w.pt")
@@ -331,3 +331,28 @@ def test_the_nru_has_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     capsys.readouterr()
     assert cli.main(["timescales", str(tmp_path / "run")]) == 2
     assert capsys.readouterr().err == "gatedrnn: NRU has no forget gate, and so no time scales\n"
+
+
+@pytest.mark.parametrize(
+    ("saved", "options", "message"),
+    [
+        ("refine", ["--tied", "--forget-gate", "sigmoid"], "(they were saved with forget_gate=Refine())"),
+        ("fast", ["--tied", "--forget-gate", "sigmoid"], "(they were saved with forget_gate=Fast())"),
+    ],
+)
+def test_weights_that_name_another_gate(
+    saved: str, options: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = torch.nn.ModuleDict({"rnn": gatedrnn.LSTM(3, 8, tied=True, forget_gate=saved)})
+    torch.save({"model": model.state_dict()}, tmp_path / "w.pt")
+    assert cli.main(["timescales", str(tmp_path / "w.pt"), "--cell", "lstm", *options]) == 2
+    assert message in capsys.readouterr().err.replace("\n", " ")
+    right = [str(tmp_path / "w.pt"), "--cell", "lstm", "--tied", "--forget-gate", saved]
+    assert _printed(right, capsys)
+
+
+def test_weights_of_an_auxiliary_gate_without_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A dict of tensors names no gate; its names do."""
+    torch.save(dict(gatedrnn.GRU(3, 8, forget_gate="refine").state_dict()), tmp_path / "w.pt")
+    assert cli.main(["timescales", str(tmp_path / "w.pt"), "--cell", "gru", "--forget-gate", "fast"]) == 2
+    assert "it would have no weight_ih_aux_l0" in capsys.readouterr().err.replace("\n", " ")

@@ -12,7 +12,8 @@ from gatedrnn.cli.failure import Failure
 
 @dataclass(frozen=True)
 class Bench:
-    """Compare the speed of the CPU engine with its peers. No time is given for a wrong result.
+    """Compare the speed of the CPU engine with torch.nn and other implementations. No time is given for a wrong
+    result.
 
     Close other programs first: they would slow it down.
     """
@@ -20,10 +21,10 @@ class Bench:
     out: Path
     """Folder for bench.json, bench.md and the plot; created if it does not exist."""
     suite: Literal["bars", "engine", "paper", "sweep", "quick"] = "bars"
-    """bars: the engine's targets; engine: more targets, for custom gates, every cell, hard and small shapes and single
-    steps; paper: the paper's shapes; sweep: over T, B and H; quick: seconds."""
+    """bars: the targets of docs/performance.md; engine: more targets, for custom gates, every cell, hard and small
+    shapes and single steps; paper: the paper's shapes; sweep: over T, B and H; quick: seconds."""
     rounds: int = 7
-    """Number of times each contestant is timed."""
+    """Number of times each implementation is timed."""
     shapes: str | None = None
     """For --suite paper, separated by commas: adding, copy, psmnist, psmnist_small, ptb, speech. (default: all)"""
 

@@ -37,16 +37,17 @@ class Evaluate:
     split: Literal["test", "validation"] = "test"
     """What to evaluate on."""
     against: Path | None = None
-    """Language models: a second run or checkpoint to compare with, word by word."""
+    """Language models: a second run or checkpoint to compare with, word by word. (default: none)"""
     data: str | None = None
     """Folder with the data set. (default: that of the run, else the environment variable GATEDRNN_DATA, else the
     user's cache)"""
     frequencies: str | None = None
-    """Language models: where the words are counted: train, or all files. (default: as in the run)"""
+    """Language models: where the words are counted: train (the training text) or all (all three files).
+    (default: as in the run)"""
     task: Path | None = None
-    """Python file of a custom task."""
+    """Python file of a custom task. (default: none)"""
     out: Path | None = None
-    """File for the results as JSON."""
+    """File for the results as JSON. (default: none)"""
 
     def run(self) -> None:
         """Print a table, and write the file if there is one to write."""

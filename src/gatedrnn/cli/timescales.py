@@ -36,20 +36,20 @@ class TimeScales:
     checkpoint: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="CHECKPOINT")]
     """Folder of a run, one of its checkpoints, or a file of weights."""
     cell: str | None = None
-    """lstm, gru, janet, ugrnn, minimal_rnn, fastgrnn or mgu."""
+    """lstm, gru, janet, ugrnn, minimal_rnn, fastgrnn or mgu. (default: as in the checkpoint)"""
     tied: bool | None = None
-    """LSTM: whether the input gate is 1−f."""
+    """LSTM: whether the input gate is 1−f. (default: as in the checkpoint)"""
     forget_gate: str | None = None
-    """sigmoid, softsign, fast, iterated_fast, polynomial or refine."""
+    """sigmoid, softsign, fast, iterated_fast, polynomial or refine. (default: as in the checkpoint)"""
     measure: bool = True
     """Also measure on data, if the checkpoint names its task."""
     data: str | None = None
     """Folder with the data set. (default: that of the run, else the environment variable GATEDRNN_DATA, else the
     user's cache)"""
     task: Path | None = None
-    """Python file of a custom task."""
+    """Python file of a custom task. (default: none)"""
     out: Path | None = None
-    """Folder for timescales.json and the plot; created if it does not exist."""
+    """Folder for timescales.json and the plot; created if it does not exist. (default: none)"""
 
     def run(self) -> None:
         """Print a table, and write the plot if a folder is given."""
@@ -79,7 +79,7 @@ class TimeScales:
 
     def _scales(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """From the biases and, if there is data, measured, by the name of the layer: l0, l0_reverse, encoder.l0, …"""
-        from gatedrnn.lab.models import layers_in, load, read_note, read_tensors
+        from gatedrnn.lab.models import layers_in, load, read_note, read_weights
         from gatedrnn.layers import time_scales
 
         path = weights_file(self.checkpoint)
@@ -92,7 +92,7 @@ class TimeScales:
         self._check_given(path)
         assert self.cell is not None
         assert self.forget_gate is not None
-        found = layers_in(read_tensors(path), self.cell, self.tied, self.forget_gate)
+        found = layers_in(read_weights(path), self.cell, self.tied, self.forget_gate)
         return {
             f"{prefix}.{key}" if prefix else key: values
             for prefix, layer in found.items()

@@ -121,6 +121,41 @@ def test_divergence_is_an_outcome(options: dict[str, Any], at: int, updates: int
     assert train(run, tmp_path) == record
 
 
+def test_a_metric_that_overflows_where_the_loss_does_not_is_no_divergence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the perplexity, exp(loss), of a language model whose loss is above 710."""
+    curve = [line["mse"] for line in (train(SMALL, tmp_path / "usual"), read_run(tmp_path / "usual"))[1].metrics]
+    begun = curve[0]
+    monkeypatch.setattr(
+        Adding, "summary", lambda self, means: {**means, "mse": math.inf if means["mse"] == begun else means["mse"]}
+    )
+    record = train(changed(target=-1.0), tmp_path / "overflows")
+    assert (record["outcome"], record["updates"]) == ("finished", SMALL.training.updates)
+    metrics = read_run(tmp_path / "overflows").metrics
+    assert [line["mse"] for line in metrics] == [None, *curve[1:]]
+    assert [line["loss"] for line in metrics] == curve
+    assert record["best"]["mse"] == min(curve[1:])
+
+    monkeypatch.setattr(Adding, "summary", lambda self, means: {**means, "mse": math.nan})
+    record = train(SMALL, tmp_path / "never")
+    assert (record["outcome"], record["best"]["mse"], record["final"]["mse"]) == ("finished", None, None)
+    assert train(SMALL, tmp_path / "never") == record
+
+
+def test_a_gradient_whose_squares_overflow_is_clipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = changed(optimizer="sgd", alpha=None, eps=None, lr=0.1, clip=1e-3)
+    train(run, tmp_path / "usual")
+    loss, factor = Adding.loss, 2.0**75
+    monkeypatch.setattr(Adding, "loss", lambda self, output, target: loss(self, output, target) * factor)
+    assert train(run, tmp_path / "overflows")["outcome"] == "finished"
+    usual, overflows = (read_run(tmp_path / name).metrics for name in ("usual", "overflows"))
+    assert overflows[-1]["gradient_norm"] == pytest.approx(usual[-1]["gradient_norm"] * factor, rel=1e-5)
+    assert overflows[-1]["gradient_norm"] > 1e20  # a square of it is above 3.4e38
+    assert [line["mse"] for line in overflows] == pytest.approx([line["mse"] for line in usual], rel=1e-6)
+    assert usual[-1]["mse"] < 0.999 * usual[0]["mse"]
+
+
 def test_a_batch_that_is_not_finite_changes_no_weight(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Adding, "loss", lambda self, output, target: (output - target).square().mean() * math.nan)
     monkeypatch.setattr(Adding, "measure", lambda self, output, target: dict.fromkeys(("loss", "mse"), output))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import subprocess
@@ -128,6 +129,27 @@ def test_damage_beside_the_checkpoints(
     _stopped(tmp_path, 15)
     harm(tmp_path / name)
     assert _continued(tmp_path)[1] == uninterrupted
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "described"),
+    [
+        ("torch", "2.4.0", f"torch: 2.4.0, now {torch.__version__}"),
+        ("commit", {"head": "0123456789abcdef", "dirty": True}, "commit: 012345678 with local changes, now unknown"),
+    ],
+)
+def test_a_different_environment_is_said_and_kept(
+    name: str, before: Any, described: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gatedrnn.lab.training.environment._commit", lambda: None)
+    _stopped(tmp_path, 15)
+    path = tmp_path / "environment.json"
+    begun = json.loads(path.read_text())
+    path.write_text(json.dumps({**begun, name: before}))
+    said, _ = _continued(tmp_path)
+    warning = f"resumed in a different environment ({described}); results may not be bit-identical"
+    assert warning in said and warning in json.loads((tmp_path / "record.json").read_text())["notes"]
+    assert json.loads(path.read_text()) == {**begun, name: before, "later": [begun]}
 
 
 def test_a_damaged_record_is_written_anew(tmp_path: Path, uninterrupted: dict[str, Any]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gatedrnn.lab.models.base import Carry, ModelOptions, Network, Result, Sizes
-from gatedrnn.lab.models.foreign import filled, layers_in, read_tensors
+from gatedrnn.lab.models.foreign import filled, layers_in, read_weights
 from gatedrnn.lab.models.language import LanguageModel, LanguageNetwork
 from gatedrnn.lab.models.network import LayerAndHead
 from gatedrnn.lab.models.options import Model
@@ -35,7 +35,7 @@ __all__ = [
     "measured_time_scale_spread",
     "measured_time_scales",
     "read_note",
-    "read_tensors",
+    "read_weights",
     "spread",
     "time_scale_spread",
     "weights_bytes",

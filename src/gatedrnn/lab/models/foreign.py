@@ -3,31 +3,42 @@
 from __future__ import annotations
 
 import pickle
+import re
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from gatedrnn import layers
+from gatedrnn.layers.module import ENTRY
 
 _Module = TypeVar("_Module", bound=nn.Module)
+_OF_A_LAYER = re.compile(r"_l\d+(_reverse)?$")
 # Of nested dictionaries: more would not be a file of weights, or one that contains itself.
 _MOST_LEVELS = 50
 _MOST_ENTRIES = 100_000
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
+class Weights(NamedTuple):
+    """The content of a file of weights."""
+
+    tensors: dict[str, Tensor]
+    #: What layers of this library were trained with, by the beginning of their names, where the file says it.
+    entries: dict[str, Mapping[str, Any]]
+
+
+def read_weights(path: Path) -> Weights:
     """The tensors of a safetensors file, or of one that torch.save wrote; nothing in it is run.
 
     Tensors in dictionaries inside dictionaries get dotted names. Raises ValueError for anything else.
     """
     try:
         if path.suffix == ".safetensors":
-            return load_file(path)
+            return Weights(load_file(path), {})
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about the kind of file; the error below has the reason
             content = torch.load(path, map_location="cpu", weights_only=True)
@@ -41,13 +52,12 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
         raise ValueError(f"{path} cannot be read as weights: {wrong}") from None
 
 
-def layers_in(
-    tensors: Mapping[str, Tensor], cell: str, tied: bool | None, forget_gate: str
-) -> dict[str, layers.RecurrentLayer]:
-    """The recurrent layers of this cell among the tensors, by the beginning of their names ("" or "encoder.rnn").
+def layers_in(weights: Weights, cell: str, tied: bool | None, forget_gate: str) -> dict[str, layers.RecurrentLayer]:
+    """The recurrent layers of this cell among the weights, by the beginning of their names ("" or "encoder.rnn").
 
-    Raises ValueError if there is none, or if the sizes are not those of such a cell.
+    Raises ValueError if there is none, if the sizes are not those of such a cell, or if the file names another gate.
     """
+    tensors = weights.tensors
     pattern = _layer(cell, tied, forget_gate, 1, 1)
     shapes = {name: tensor.shape for name, tensor in pattern.state_dict().items()}
     wanted = [name for name in shapes if not name.startswith(("bias", "b_"))]
@@ -64,11 +74,12 @@ def layers_in(
             hidden_size = own[recurrent].shape[0] // shapes[recurrent][0]
             options = _options(own, cell)
             layer = filled(_layer(cell, tied, forget_gate, own[first].shape[1], hidden_size, **options), own)
+            _check_gate(layer, own, weights.entries.get(prefix.removesuffix("."), {}))
         except ValueError as wrong:
-            kind = "" if cell != "lstm" else "tied " if tied else "untied "
+            kind = "a" if cell != "lstm" else "a tied" if tied else "an untied"
             sizes = ", ".join(f"{name} {tuple(own[name].shape)}" for name in sorted(own) if name.endswith("_l0"))
             raise ValueError(
-                f"these are not the weights of a {kind}{cell} with the gate {forget_gate} ({wrong}): {sizes}"
+                f"these are not the weights of {kind} {cell} with the gate {forget_gate} ({wrong}): {sizes}"
             ) from None
         found[prefix.removesuffix(".")] = layer
     if not found:
@@ -93,6 +104,15 @@ def filled(module: _Module, tensors: Mapping[str, Tensor]) -> _Module:
             raise ValueError(f"{name} is not an array of floating-point numbers")
     module.load_state_dict(own, assign=True)
     return module
+
+
+def _check_gate(layer: layers.RecurrentLayer, own: Mapping[str, Tensor], entry: Mapping[str, Any]) -> None:
+    for option, value in layer.state_dict_entry().items():
+        if entry.get(option, value) != value:
+            raise ValueError(f"they were saved with {option}={entry[option]}")
+    names = layer.state_dict().keys()
+    if more := next((name for name in own if _OF_A_LAYER.search(name) and name not in names), None):
+        raise ValueError(f"it would have no {more}")
 
 
 def _options(own: Mapping[str, Tensor], cell: str) -> dict[str, Any]:
@@ -127,9 +147,10 @@ def _reason(wrong: Exception) -> str:
     return first[:200] or type(wrong).__name__
 
 
-def _named(content: Any) -> dict[str, Tensor]:
+def _named(content: Any) -> Weights:
     """The tensors by their dotted names."""
     found: dict[str, Tensor] = {}
+    entries_of: dict[str, Mapping[str, Any]] = {}
     entries, waiting = 0, [("", 0, content)]
     while waiting:
         name, level, item = waiting.pop()
@@ -141,6 +162,11 @@ def _named(content: Any) -> dict[str, Tensor]:
                 raise ValueError(f"two tensors have the name {name}")
             found[name] = item
         elif isinstance(item, Mapping):
+            told = getattr(item, "_metadata", {})
+            for module, metadata in told.items() if isinstance(told, Mapping) else ():
+                entry = metadata.get(ENTRY) if isinstance(metadata, Mapping) else None
+                if isinstance(entry, Mapping):
+                    entries_of[f"{name}.{module}".strip(".")] = entry
             parts = [(f"{name}.{key}" if level else str(key), level + 1, value) for key, value in item.items()]
             waiting += reversed(parts)
-    return found
+    return Weights(found, entries_of)

@@ -13,20 +13,20 @@ from gatedrnn.lab.tasks.streams import Batch
 
 _SYMBOLS = 8
 _COUNT = 10  # symbols to remember
-_VOID, _MARKER = 0, 9  # the symbols are 1 to 8
+_BLANK, _MARKER = 0, 9  # the symbols are 1 to 8
 
 
 @dataclass(frozen=True)
 class Copy(FreshTask):
-    """Repeat ten symbols after a long void.
+    """Repeat ten symbols after T blank steps.
 
-    The paper's layout, of length T+20: ten symbols out of eight, T voids, one marker at position T+11 (counted from 1),
-    nine voids. Over the last ten steps, from the marker on, the ten symbols are put out. (Others repeat the marker ten
-    times or place it elsewhere.)
+    The paper's layout, of length T+20: ten symbols out of eight, T blanks, one marker at position T+11 (counted from
+    1), nine blanks. Over the last ten steps, from the marker on, the ten symbols are put out. (Others repeat the marker
+    ten times or place it elsewhere.)
     """
 
     length: int = 500
-    """Number of voids T between the symbols and the marker; the sequence has T+20 steps."""
+    """Number of blank steps T between the symbols and the marker; the sequence has T+20 steps."""
 
     name = "copy"
     input_size = _SYMBOLS + 2
@@ -49,7 +49,7 @@ class Copy(FreshTask):
     def batch(self, size: int, generator: torch.Generator) -> Batch:
         """Input (T+20, B, 10), one-hot; target (10, B), the symbols as integers."""
         symbols = torch.randint(1, _SYMBOLS + 1, (_COUNT, size), generator=generator)
-        tokens = torch.full((self.steps, size), _VOID)
+        tokens = torch.full((self.steps, size), _BLANK)
         tokens[:_COUNT] = symbols
         tokens[self.length + _COUNT] = _MARKER
         # Scattered in place of F.one_hot, whose result is of integers eight times the size.

@@ -36,7 +36,8 @@ class LanguageTask(Task):
     bptt: int = 70
     """Steps of a chunk: the gradient goes no further back. In training they vary around it."""
     frequencies: str = "train"
-    """Where the words are counted for the perplexity by frequency: train, or all files."""
+    """Where the words are counted for the perplexity by frequency: train (the training
+    text) or all (all three files)."""
     words: int | None = None
     """Use only this many words of each file, for a quick test. (default: all)"""
 

@@ -21,9 +21,9 @@ _MOST_NOISE = 1e3
 class Tones(FreshTask):
     """Recognise which of ten tones was heard at the start of a long noise.
 
-    The sound has one value a step: for the first steps a tone of amplitude 1 with a random phase, and over the whole
-    length Gaussian noise. The ten frequencies lie between 1/40 and 1/4 of a period a step, each above the one before by
-    the same factor. The answer is given at the end. Guessing gives an accuracy of 0.1.
+    The sound has one value per step: for the first steps a tone of amplitude 1 with a random phase, and over the whole
+    length Gaussian noise. The ten frequencies lie between 1/40 and 1/4 of a period per step, each above the one before
+    by the same factor. The answer is given at the end. Guessing gives an accuracy of 0.1.
     """
 
     length: int = 16_000

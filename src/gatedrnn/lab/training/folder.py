@@ -191,8 +191,15 @@ def write_environment(out: Path, found: dict[str, Any]) -> str | None:
         return None
     write_json(path, {**written, "later": [*written.get("later", []), found]})
     name = changes[0]
-    was = before.get(name)
-    return f"resumed in a different environment ({name}: {was}, now {found[name]}); results may not be bit-identical"
+    was, now = (_described(environment.get(name)) for environment in (before, found))
+    return f"resumed in a different environment ({name}: {was}, now {now}); results may not be bit-identical"
+
+
+def _described(value: Any) -> str:
+    """A value of an environment in words; a commit by the beginning of its name."""
+    if isinstance(value, dict):
+        return f"{str(value.get('head'))[:9]}{' with local changes' if value.get('dirty') else ''}"
+    return "unknown" if value is None else str(value)
 
 
 def begun_run(run: Run, out: Path) -> Begun | None:

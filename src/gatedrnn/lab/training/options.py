@@ -85,7 +85,7 @@ class Training:
     decay: float | None = None
     """steps, plateau: the factor on the learning rate. (default: 0.2)"""
     decay_at: tuple[int, ...] | None = None
-    """steps: after these updates, or epochs if the length is in epochs; one at least."""
+    """steps: after these updates, or epochs if the length is in epochs; required with steps."""
     patience: int | None = None
     """plateau: evaluations to wait. (default: 20)"""
     evaluate_every: int | None = None

@@ -16,9 +16,10 @@ from gatedrnn.lab.training.state import Counts
 def outcome_of(run: Run, pace: Pace, counts: Counts, metrics: list[dict[str, Any]]) -> str | None:
     """How the run ends with the last evaluation; None if it does not."""
     task, training, measured = run.task, run.training, metrics[-1]
-    if measured["loss"] is None or measured[task.metric] is None:  # not finite
+    if measured["loss"] is None:  # not finite
         return "diverged"
-    if training.target is not None and not better(task, training.target, measured[task.metric]):
+    value = measured[task.metric]  # None if it overflows before the loss does, as a perplexity may
+    if training.target is not None and value is not None and not better(task, training.target, value):
         return "target_reached"
     if training.stop_patience is not None:
         waited = without_a_best([line[task.metric] for line in metrics], task.lower_is_better)

@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 
 import torch
-from torch import nn
-from torch.nn.utils import clip_grad_norm_
+from torch import Tensor, nn
 
 from gatedrnn.lab.models import Carry, Network
 from gatedrnn.lab.tasks import Batch
@@ -52,11 +51,27 @@ def step(
     optimizer.zero_grad()
     objective.backward()
     loss = ranks.average(parameters, loss, share)
-    norm = clip_grad_norm_(parameters, training.clip or math.inf, foreach=True)
+    gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+    norm = _norm(gradients, torch.float32)
 
     # The one place where the loop waits for the device.
     both = torch.stack([loss.detach(), norm]).tolist()
+    if both[1] == math.inf:
+        norm = _norm(gradients, torch.float64)
+        both[1] = float(norm)
     made = Step(both[0], both[1], result.carry)
     if made.finite:
+        if training.clip is not None:
+            factor = torch.clamp(training.clip / (norm + 1e-6), max=1.0)
+            for gradient in gradients:
+                gradient.mul_(factor)
         optimizer.step()
     return made
+
+
+def _norm(gradients: list[Tensor], dtype: torch.dtype) -> Tensor:
+    """As in torch's ``clip_grad_norm_``, but in a given dtype: the squares of a finite gradient may overflow float32,
+    and torch would set it to zero."""
+    parts = torch.stack([torch.linalg.vector_norm(part, dtype=dtype) for part in gradients])
+    norm: Tensor = torch.linalg.vector_norm(parts)
+    return norm
