@@ -8,9 +8,10 @@ from typing import Any
 
 import torch
 
-from gatedrnn.lab.models import Model
+from gatedrnn.lab.models import Model, Network
 from gatedrnn.lab.tasks import Adding
-from gatedrnn.lab.training import RefusedError, Run, Training, train
+from gatedrnn.lab.training import RefusedError, Run, Training, loop, train
+from gatedrnn.lab.training.beginning import new_network
 from tests.lab.training.toy import IMAGES, TEXT
 
 
@@ -30,10 +31,18 @@ RUNS = {
 }
 
 
+def double_network(run: Run) -> Network:
+    """A run refuses another default dtype than float32: its weights are drawn there, and the batches are float64."""
+    torch.set_default_dtype(torch.float32)
+    network = new_network(run).double()
+    torch.set_default_dtype(torch.float64)
+    return network
+
+
 def main(name: str, out: str, *options: str) -> None:
     run = RUNS[name]
     if "float64" in options:
-        torch.set_default_dtype(torch.float64)
+        loop.new_network = double_network
     if "resized" in options:
         run = dataclasses.replace(run, training=dataclasses.replace(run.training, processes=int(options[-1])))
     try:

@@ -52,7 +52,7 @@ def step(
     objective.backward()
     loss = ranks.average(parameters, loss, share)
     gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
-    norm = _norm(gradients, torch.float32)
+    norm = _norm(gradients)
 
     # The one place where the loop waits for the device.
     both = torch.stack([loss.detach(), norm]).tolist()
@@ -69,7 +69,7 @@ def step(
     return made
 
 
-def _norm(gradients: list[Tensor], dtype: torch.dtype) -> Tensor:
+def _norm(gradients: list[Tensor], dtype: torch.dtype | None = None) -> Tensor:
     """As in torch's ``clip_grad_norm_``, but in a given dtype: the squares of a finite gradient may overflow float32,
     and torch would set it to zero."""
     parts = torch.stack([torch.linalg.vector_norm(part, dtype=dtype) for part in gradients])
