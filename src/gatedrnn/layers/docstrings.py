@@ -17,6 +17,8 @@ _ARGUMENTS = """Args:
         dropout: Probability of dropout on the outputs of each layer except the last. Default: 0
         bidirectional: If ``True``, a second set of weights reads each layer's input backwards. Default: ``False``"""
 
+_NO_PROJECTION = """proj_size: Only for the LSTM; a value raises ValueError."""
+
 _KEYWORDS = """device, dtype: Device and dtype of the parameters.
         forget_gate: The gate function of the factor on the old state: a name in ``gatedrnn.gates.GATES`` or a gate
             object. Default: ``"sigmoid"``
@@ -59,6 +61,7 @@ def documented(state: str) -> Callable[[_Class], _Class]:
         if cls.__doc__ is not None:  # None under python -OO
             cls.__doc__ = (
                 cls.__doc__.replace("{arguments}", _ARGUMENTS)
+                .replace("{no_projection}", _NO_PROJECTION)
                 .replace("{keywords}", _KEYWORDS)
                 .replace("{call}", _CALL.replace("STATE", state))
                 .replace("{step}", _STEP)

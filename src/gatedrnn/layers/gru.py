@@ -20,7 +20,7 @@ class GRU(GRULikeLayer):
         \end{aligned}
 
     {arguments}
-        proj_size: Only for the LSTM; a value raises ValueError.
+        {no_projection}
         {keywords}
 
     {call}

@@ -29,7 +29,7 @@ class JANET(RecurrentLayer):
     :math:`|h| \le e^\beta` for every gate. Its authors start it with ``forget_init=gatedrnn.inits.Chrono(t_max)``.
 
     {arguments}
-        proj_size: Only for the LSTM; a value raises ValueError.
+        {no_projection}
         {keywords}
         beta: The shift of the input factor, between -20 and 20. Default: 1
 

@@ -19,7 +19,7 @@ class MGU(GRULikeLayer):
         \end{aligned}
 
     {arguments}
-        proj_size: Only for the LSTM; a value raises ValueError.
+        {no_projection}
         {keywords}
 
     {call}

@@ -31,7 +31,7 @@ class NRU(RecurrentLayer):
     bounds the memory, which reaches about 5e4 in long sequences: outputs of a fresh layer are of that size.
 
     {arguments}
-        proj_size: Only for the LSTM; a value raises ValueError.
+        {no_projection}
         memory_size: Size M of the memory; M·K must be a square. Default: 64
         heads: Number K of heads. Default: 4
         relu: Rectify α, β and the outer products, an option of the authors' code. It is off in the configuration that
