@@ -47,6 +47,17 @@ _NODE = {"include_dashboard": False, "object_store_memory": 80 * 2**20, "node_ip
 
 
 @contextmanager
+def _node(cluster: Any) -> Iterator[None]:
+    """A node with one core, alone in the cluster: a node that was removed just before may still be listed as alive."""
+    node = cluster.add_node(**_NODE, num_cpus=1)
+    try:
+        cluster.wait_for_nodes()
+        yield
+    finally:
+        cluster.remove_node(node)
+
+
+@contextmanager
 def _driver(launcher: str, out: Path, argument: object, told: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process that makes the sweep and writes its news into the file ``told``; it is dead after the ``with``."""
     command = [sys.executable, "-m", "tests.lab.experiments.cluster_sweep", launcher, str(out), str(argument)]
@@ -128,7 +139,6 @@ def test_nodes_and_drivers_die_and_every_run_ends_in_the_bits_of_the_local_sweep
 def test_what_cannot_be_is_one_line_and_nothing_is_left(
     cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    node = cluster.add_node(**_NODE, num_cpus=1)
     out = tmp_path / "out"
 
     def said(*options: str) -> str:
@@ -137,58 +147,58 @@ def test_what_cannot_be_is_one_line_and_nothing_is_left(
         assert printed.count("\n") == 1 and not out.exists()
         return printed
 
-    assert said("--threads", "2") == (
-        f"gatedrnn: a run needs 2 cores, but the largest node at {cluster.address} has 1\n"
-    )
-    # A path that means another place in every process: the folder of this one's descriptor.
     (tmp_path / "mine").mkdir()
-    descriptor = os.open(tmp_path / "mine", os.O_RDONLY)
-    try:
-        printed = said("--out", f"/proc/self/fd/{descriptor}")
-    finally:
-        os.close(descriptor)
+    with _node(cluster):
+        assert said("--threads", "2") == (
+            f"gatedrnn: a run needs 2 cores, but the largest node at {cluster.address} has 1\n"
+        )
+        # A path that means another place in every process: the folder of this one's descriptor.
+        descriptor = os.open(tmp_path / "mine", os.O_RDONLY)
+        try:
+            printed = said("--out", f"/proc/self/fd/{descriptor}")
+        finally:
+            os.close(descriptor)
     assert f"cannot run this sweep: it cannot access /proc/self/fd/{descriptor}: choose an --out on storage" in printed
     assert list((tmp_path / "mine").iterdir()) == []
-    cluster.remove_node(node)
 
     (tmp_path / "older").mkdir()
     (tmp_path / "older" / "sitecustomize.py").write_text("import gatedrnn\ngatedrnn.__version__ = '0.0.1'\n")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'older'}:{ROOT}")
-    older = cluster.add_node(**_NODE, num_cpus=1)
-    assert "cannot run this sweep: it has gatedrnn 0.0.1, this machine has " in said()
-    cluster.remove_node(older)
+    with _node(cluster):
+        assert "cannot run this sweep: it has gatedrnn 0.0.1, this machine has " in said()
 
     (tmp_path / "none").mkdir()
     (tmp_path / "none" / "sitecustomize.py").write_text("import sys\nsys.modules['gatedrnn'] = None\n")
     monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'none'}:{ROOT}")
-    without = cluster.add_node(**_NODE, num_cpus=1)
-    printed = said()
+    with _node(cluster):
+        printed = said()
     assert "cannot run this sweep: " in printed and "gatedrnn" in printed.split("cannot run this sweep: ")[1]
-    cluster.remove_node(without)
     assert _workers(tmp_path) == []
 
 
 @pytest.mark.slow
 def test_the_cluster_of_this_machine(cluster: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    node = cluster.add_node(**_NODE, num_cpus=1)
-    assert cli.main([*SMOKE, "--out", str(tmp_path / "out"), "--address", "auto", "--seeds", "0"]) == 0
+    with _node(cluster):
+        assert cli.main([*SMOKE, "--out", str(tmp_path / "out"), "--address", "auto", "--seeds", "0"]) == 0
     assert "1 finished" in capsys.readouterr().out
     (record,) = (tmp_path / "out").rglob("record.json")
     assert read_run(record.parent).record["outcome"] == "finished"  # type: ignore[index]
-    cluster.remove_node(node)
 
 
 @pytest.mark.slow
 def test_ctrl_c_stops_cleanly(cluster: Any, tmp_path: Path) -> None:
-    node = cluster.add_node(**_NODE, num_cpus=1)
     options = ["--models", "fast", "--seeds", "0,1", "--launcher", "ray", "--address", cluster.address]
     run = tmp_path / "adding/desk/fast/seed0"
-    with subprocess.Popen(
-        [sys.executable, "-m", "gatedrnn.cli", "sweep", "fig:adding_mse", *options, "--out", str(tmp_path)],
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # in the background it is ignored
-    ) as sweep:
+    command = [sys.executable, "-m", "gatedrnn.cli", "sweep", "fig:adding_mse", *options, "--out", str(tmp_path)]
+    with (
+        _node(cluster),
+        subprocess.Popen(
+            command,
+            stderr=subprocess.PIPE,
+            text=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # in the background it is ignored
+        ) as sweep,
+    ):
         deadline = time.monotonic() + BOUND
         while not (run / "metrics.jsonl").exists():
             assert time.monotonic() < deadline and sweep.poll() is None
@@ -196,15 +206,14 @@ def test_ctrl_c_stops_cleanly(cluster: Any, tmp_path: Path) -> None:
         time.sleep(2.0)  # until the news are heard
         sweep.send_signal(signal.SIGINT)
         _, errors = sweep.communicate(timeout=BOUND)
+        deadline = time.monotonic() + 30
+        while _workers(tmp_path):  # while their node is alive
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
     assert sweep.returncode == 130, errors
     assert "Traceback" not in errors
     assert "stopped: 2 runs: 1 running, 1 waiting; run the same command to resume" in errors
-    deadline = time.monotonic() + 30
-    while _workers(tmp_path):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
     assert [path.name for path in tmp_path.iterdir()] == ["adding"] and not list(tmp_path.rglob("*.news"))
-    cluster.remove_node(node)
 
 
 def test_no_cluster_at_the_address(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
