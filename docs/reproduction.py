@@ -70,7 +70,7 @@ class Reproduction:
         if label == "ledger":
             rows = "\n".join(table_lines(self._linked(self.document.overview)))
             # Last, because links inside cells of a report are escaped.
-            return f"{self.document.text[0]}\n\n" + re.sub(
+            return f"{self.document.counts}\n\n" + re.sub(
                 r"\| (\w+)\.md \|$", r"| [\1](\1.md) |", rows, flags=re.MULTILINE
             )
         if label not in self.sections:

@@ -232,8 +232,14 @@ def test_views_of_the_same_runs(tmp_path: Path) -> None:
 def test_other_runs_have_their_own_section(tmp_path: Path) -> None:
     write_sweep(tmp_path / "runs", ("sigmoid", "fast"), seeds=2)
     write_run(tmp_path / "runs" / "slow", "fast", 0, outcome=None, training={"lr": 0.01, "target": 0.1}, key="slow")
-    markdown, _, charts = report(tmp_path, [item("paper", ("NRU",))])
-    assert markdown.index("## Other runs") < markdown.index("## Adding, error")  # which was not run
+    markdown, page, charts = report(tmp_path, [item("paper", ("NRU",))])
+    # Nothing of the paper was run: its ledger comes after the runs that were made.
+    assert markdown.startswith("# gatedrnn: runs\n\n5 runs ")
+    places = [
+        markdown.index(part) for part in ("## Other runs", "## Tables and figures of the paper", "## Adding, err")
+    ]
+    assert places == sorted(places) and markdown.index("Summary: ") > places[1]
+    assert page.index("Other runs") < page.index('<section id="overview">') < page.index("Summary: ")
     assert "## Other runs: adding, length=300" in markdown
     assert "unfinished at update 1500" in markdown
     assert "Threshold: mse 0.1." in markdown

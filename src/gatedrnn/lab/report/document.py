@@ -106,16 +106,26 @@ class Section:
     also: tuple[str, ...] = ()
 
 
+#: The heading of the overview where it does not come first.
+OVERVIEW_TITLE = "Tables and figures of the paper"
+
+
 @dataclass(frozen=True)
 class Document:
-    """The whole report. ``notices`` are shown before everything else."""
+    """The whole report. ``notices`` are shown before everything else.
+
+    ``overview`` is the ledger of the paper, ``counts`` its summary. It comes first, or after as many sections as
+    ``before_overview`` says: where nothing of the paper was run, the runs that were made come first.
+    """
 
     title: str
+    counts: str
     text: list[str]
     notices: list[str]
     warnings: list[str]
     overview: Table
     sections: list[Section]
+    before_overview: int = 0
 
     def charts(self) -> list[Chart]:
         """Every chart, in order."""

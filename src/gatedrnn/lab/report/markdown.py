@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from gatedrnn.lab.report.document import Chart, Document, Picture, Section, Table
+from gatedrnn.lab.report.document import OVERVIEW_TITLE, Chart, Document, Picture, Section, Table
 from gatedrnn.lab.report.folder import figure_file
 from gatedrnn.lab.report.text import for_markdown
 
@@ -29,18 +29,25 @@ def table_lines(table: Table) -> list[str]:
 
 
 def _lines(document: Document, places: Places) -> Iterator[str]:
+    first = document.before_overview
     yield f"# {for_markdown(document.title)}"
     yield ""
-    for paragraph in document.text:
+    for paragraph in document.text if first else (document.counts, *document.text):
         yield from (for_markdown(paragraph), "")
     for notice in document.notices:
         yield from (f"**{for_markdown(notice)}**", "")
-    yield from _table(document.overview)
+    if not first:
+        yield from _table(document.overview)
     if document.warnings:
         yield from ("**Warnings**", "")
         yield from (f"* {for_markdown(warning)}" for warning in document.warnings)
         yield ""
-    for section in document.sections:
+    for section in document.sections[:first]:
+        yield from _section(section, places)
+    if first:
+        yield from (f"## {OVERVIEW_TITLE}", "", for_markdown(document.counts), "")
+        yield from _table(document.overview)
+    for section in document.sections[first:]:
         yield from _section(section, places)
 
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Mapping
 from importlib import resources
 
-from gatedrnn.lab.report.document import Chart, Document, Picture, Section, Table, chart_json
+from gatedrnn.lab.report.document import OVERVIEW_TITLE, Chart, Document, Picture, Section, Table, chart_json
 from gatedrnn.lab.report.folder import figure_file
 from gatedrnn.lab.report.looks import ModelLook
 from gatedrnn.lab.report.text import for_html
@@ -42,15 +42,25 @@ def _lines(document: Document) -> Iterator[str]:
     yield "</head>"
     yield "<body>"
     yield f"<h1>{for_html(document.title)}</h1>"
-    yield from (f"<p>{for_html(paragraph)}</p>" for paragraph in document.text)
+    first = document.before_overview
+    head = document.text if first else (document.counts, *document.text)
+    yield from (f"<p>{for_html(paragraph)}</p>" for paragraph in head)
     yield from (f'<p class="notice" role="note">{for_html(notice)}</p>' for notice in document.notices)
     anchors = {label: section.anchor for section in document.sections for label in (section.label, *section.also)}
-    yield from _table(document.overview, {}, anchors)
+    if not first:
+        yield from _table(document.overview, {}, anchors)
     if document.warnings:
         yield '<div class="warnings" role="note"><strong>Warnings</strong><ul>'
         yield from (f"<li>{for_html(warning)}</li>" for warning in document.warnings)
         yield "</ul></div>"
-    for section in document.sections:
+    for section in document.sections[:first]:
+        yield from _section(section)
+    if first:
+        yield f'<section id="overview"><h2>{for_html(OVERVIEW_TITLE)}</h2>'
+        yield f"<p>{for_html(document.counts)}</p>"
+        yield from _table(document.overview, {}, anchors)
+        yield "</section>"
+    for section in document.sections[first:]:
         yield from _section(section)
     yield f'<script type="application/json" id="data">{_data(document)}</script>'
     yield f"<script>{script}</script>"

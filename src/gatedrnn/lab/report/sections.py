@@ -50,21 +50,24 @@ def document(
     trained = {item.label for item in items if not item.theory}
     run = [section for section in of_paper if section.verdict != verdicts.NOT_RUN]
     # Items with runs come first; the list of those without is long.
-    sections = [section for section in run if section.label in trained]
+    compared = [section for section in run if section.label in trained]
     own = [item for item in items if item.own and any(groups[item.label].get(name) for name in verdicts.COUNTED)]
-    sections += [_item(item, runs, groups[item.label], looks) for item in own]
-    if times is not None and times.measured:
-        sections.append(ratios.section(times, items))
-    if claims:
-        sections.append(text_claims.section(claims))
-    sections += [_other(i, task, found, items, looks) for i, (task, found) in enumerate(others.items(), start=1)]
+    of_own = [_item(item, runs, groups[item.label], looks) for item in own]
+    further = [_other(i, task, found, items, looks) for i, (task, found) in enumerate(others.items(), start=1)]
+    measured = [ratios.section(times, items)] if times is not None and times.measured else []
+    of_text = [text_claims.section(claims)] if claims else []
+    if compared:
+        first, sections = 0, [*compared, *of_own, *measured, *of_text, *further]
+    else:
+        first, sections = len(of_own) + len(further), [*of_own, *further, *measured, *of_text]
     sections += [section for section in run if section.label not in trained]
     sections += [section for section in of_paper if section.verdict == verdicts.NOT_RUN]
     sections.append(Section("all-runs", "All runs", tables=[tables.all_runs(as_found)]))
     sections.append(Section("rules", "How to read the verdicts", text=list(verdicts.RULES)))
     overview = ledger.table(of_paper, by_label, runs, claims)
-    head = [ledger.counts(of_paper, claims), _summary(runs)]
-    return Document("gatedrnn: runs compared with the paper", head, _notices(runs, items), said, overview, sections)
+    title = "gatedrnn: runs" if first else "gatedrnn: runs compared with the paper"
+    counts = ledger.counts(of_paper, claims)
+    return Document(title, counts, [_summary(runs)], _notices(runs, items), said, overview, sections, first)
 
 
 def _notices(runs: Sequence[LabRun], items: Sequence[Item]) -> list[str]:
@@ -300,4 +303,5 @@ def _summary(runs: Sequence[LabRun]) -> str:
         outcomes[words] = outcomes.get(words, 0) + 1
     models = sorted({name_of_model(run.model) for run in runs})
     ends = ", ".join(f"{count} {name}" for name, count in sorted(outcomes.items()))
-    return f"{len(runs)} runs ({ends}) of {len(models)} models: {', '.join(models)}."
+    counted = f"{len(runs)} run{'s' if len(runs) != 1 else ''} ({ends})"
+    return f"{counted} of {len(models)} model{'s' if len(models) != 1 else ''}: {', '.join(models)}."
