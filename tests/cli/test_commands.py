@@ -202,7 +202,7 @@ def test_without_the_extra_one_line_names_it(missing: str, tmp_path: Path) -> No
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ended.returncode == 2
     assert ended.stderr.count("\n") == 1, ended.stderr
-    assert 'pip install "gatedrnn[lab]"' in ended.stderr
+    assert 'pip install ".[lab]" in a clone of gatedrnn' in ended.stderr
     assert missing in ended.stderr
 
 
@@ -212,7 +212,11 @@ def test_version_and_help_work_without_the_extra(argument: str) -> None:
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, "")
     version = f"gatedrnn {importlib.metadata.version('gatedrnn')}\n"
-    assert ended.stdout == version if argument == "--version" else 'pip install "gatedrnn[lab]"' in ended.stdout
+    assert (
+        ended.stdout == version
+        if argument == "--version"
+        else 'pip install ".[lab]" in a clone of gatedrnn' in ended.stdout
+    )
 
 
 def test_progress_on_a_terminal_is_a_bar() -> None:

@@ -68,7 +68,7 @@ def test_a_missing_package_names_the_extra(name: str, tmp_path: Path, monkeypatc
     monkeypatch.setitem(
         gatedrnn.export.onnx.__globals__, "find_spec", lambda wanted: None if wanted == name else wanted
     )
-    with pytest.raises(ImportError, match=rf"^gatedrnn.export.onnx needs {name}.*gatedrnn\[export\]"):
+    with pytest.raises(ImportError, match=rf'^gatedrnn.export.onnx needs {name}.*pip install "\.\[export\]"'):
         gatedrnn.export.onnx(gatedrnn.GRU(3, 4), torch.randn(2, 2, 3), tmp_path / "model.onnx")
 
 

@@ -42,7 +42,7 @@ def _dispatched(arguments: Sequence[str] | None) -> int:
         package = (missing.name or "").partition(".")[0]
         if package not in _LAB:
             raise
-        advice = f'gatedrnn needs {package} for its commands: pip install "gatedrnn[lab]"'
+        advice = f'gatedrnn needs {package} for its commands: pip install ".[lab]" in a clone of gatedrnn'
         if written in (["--help"], ["-h"]):
             print(f"usage: gatedrnn [-h] [--version] COMMAND …\n\n{advice}")
             return 0
@@ -57,7 +57,7 @@ def _dispatched(arguments: Sequence[str] | None) -> int:
 
 def _missing(missing: ImportError) -> int:
     """One line for a package of the extra; any other is a bug and shows its traceback."""
-    if "gatedrnn[lab]" not in str(missing):
+    if ".[lab]" not in str(missing):
         raise missing
     return _end(str(missing), 2)
 

@@ -113,7 +113,8 @@ def _check_packages() -> None:
     for name in ("onnx", "onnxscript"):
         if find_spec(name) is None:
             raise ImportError(
-                f'gatedrnn.export.onnx needs {name}, which comes with the extra: pip install "gatedrnn[export]"'
+                f"gatedrnn.export.onnx needs {name}, which comes with the extra: "
+                'pip install ".[export]" in a clone of gatedrnn'
             )
 
 

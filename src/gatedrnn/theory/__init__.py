@@ -14,7 +14,7 @@ except ModuleNotFoundError as missing:
     if missing.name not in {"matplotlib", "numpy", "scipy"}:
         raise
     raise ImportError(
-        f'gatedrnn.theory needs {missing.name}, which comes with the extra: pip install "gatedrnn[lab]"'
+        f'gatedrnn.theory needs {missing.name}, which comes with the extra: pip install ".[lab]" in a clone of gatedrnn'
     ) from None
 
 from gatedrnn.theory.bounds import Bounds, bounds

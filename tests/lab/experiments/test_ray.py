@@ -229,6 +229,6 @@ def test_no_cluster_at_the_address(tmp_path: Path, capsys: pytest.CaptureFixture
 
 def test_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(LauncherError, match=r'^--launcher ray needs the package ray: pip install "gatedrnn\[ray\]"$'):
+    with pytest.raises(LauncherError, match=r'^--launcher ray needs the package ray: pip install "\.\[ray\]"'):
         Ray().open(tmp_path / "out", 1)
     assert not (tmp_path / "out").exists()

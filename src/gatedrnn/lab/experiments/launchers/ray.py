@@ -30,7 +30,7 @@ class Ray(Remote):
 
     def open(self, out: Path, threads: int) -> None:
         if importlib.util.find_spec("ray") is None:
-            raise LauncherError('--launcher ray needs the package ray: pip install "gatedrnn[ray]"')
+            raise LauncherError('--launcher ray needs the package ray: pip install ".[ray]" in a clone of gatedrnn')
         self._connect()
         self._check_cores(threads)
         self.mark(out)

@@ -52,7 +52,9 @@ class Slurm(Remote):
 
     def open(self, out: Path, threads: int) -> None:
         if importlib.util.find_spec("submitit") is None:
-            raise LauncherError('--launcher slurm needs the package submitit: pip install "gatedrnn[slurm]"')
+            raise LauncherError(
+                '--launcher slurm needs the package submitit: pip install ".[slurm]" in a clone of gatedrnn'
+            )
         self._check_engine()
         self.mark(out)
         self._folder = out.absolute() / _FOLDER
