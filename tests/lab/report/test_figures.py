@@ -54,6 +54,16 @@ def test_a_band_on_a_logarithmic_axis_is_made_in_the_logarithm(seeds: Path) -> N
     assert panel.lines[-1].get_ydata()[1] == pytest.approx(0.01)
 
 
+def test_epochs_and_updates_are_whole_numbers(tmp_path: Path) -> None:
+    write_run(tmp_path / "0", "fast", 0, evaluations=4)
+    chart = curves(tmp_path)
+    panel = drawn(chart)
+    panel.set_xlim(-0.15, 3.15)  # as three epochs have it
+    assert any(tick % 1 for tick in panel.get_xticks())
+    figures._dress(panel, chart, None)
+    assert all(tick % 1 == 0 for tick in panel.get_xticks())
+
+
 def test_a_band_on_a_linear_axis_is_the_deviation(seeds: Path) -> None:
     panel = drawn(curves(seeds, Measure("mse", lower_is_better=True, log=False)))
     mean = 0.111 / 3

@@ -146,5 +146,7 @@ def _dress(panel: Axes, chart: Chart, clock: int | None) -> None:
         panel.axhline(chart.threshold, color="#777777", linewidth=1.0, linestyle=(0, (5.0, 3.0)))
     panel.set_ylabel(for_figure(chart.y_label))
     panel.set_xlabel(chart.steps if clock is None else "training time (seconds)")
+    if clock is None:
+        panel.locator_params(axis="x", integer=True)  # no half epochs
     if clock is not None:
         panel.set_title(for_figure(chart.clocks[clock], 60), fontsize=9)
