@@ -8,6 +8,8 @@ import json
 from pathlib import Path
 
 import pytest
+from torch import Tensor
+from torch.nn import Parameter
 
 from gatedrnn.lab.models import LanguageModel, Model
 from gatedrnn.lab.records import CHECKPOINTS, read_run
@@ -57,8 +59,15 @@ def test_blocks_of_the_test_text_are_recorded(tmp_path: Path, monkeypatch: pytes
     assert blocks["sums"]["loss under 100"] == blocks["sums"]["loss"]
 
 
+def living_bytes() -> int:
+    """Of all tensors that Python reaches, each storage once."""
+    storages = (found.untyped_storage() for found in gc.get_objects() if type(found) in (Tensor, Parameter))
+    return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
+
+
 def test_memory_does_not_grow_after_the_switch(tmp_path: Path) -> None:
-    """200 updates with 20 evaluations; a copy of the weights kept by each would be 80 MB."""
+    """Over 200 updates with 20 evaluations; a copy of the weights kept by each would be 80 MB. The living tensors are
+    counted, because the memory of the process also changes with what the allocator keeps from other tests."""
     folder = tmp_path / "text"
     folder.mkdir()
     training = Training(
@@ -72,16 +81,15 @@ def test_memory_does_not_grow_after_the_switch(tmp_path: Path) -> None:
     def note(status: Status) -> None:
         if status.evaluated:
             gc.collect()
-            resident = Path("/proc/self/statm").read_text().split()[1]
-            seen[status.update] = int(resident) * 4096
+            seen[status.update] = living_bytes()
 
     train(run, tmp_path / "run", note)
     values = [line["perplexity"] for line in read_run(tmp_path / "run").metrics]
     switch = 10 * next(at for at in range(2, len(values)) if values[at] > min(values[: at - 1]))
     assert switch <= 50
     after = [seen[update] for update in range(switch + 10, 261, 10)]
-    # The most of each half: what was taken and given back in between, for chunks of other lengths, does not count.
-    assert max(after[10:]) - max(after[:10]) < 5e6
+    # The most of each half: the state and the batch in use may differ with the length of the chunk.
+    assert max(after[10:]) <= max(after[:10])
 
 
 def test_another_text_is_refused(tmp_path: Path) -> None:
