@@ -259,6 +259,8 @@ def test_a_diverged_run_a_thinned_one_epochs_and_pictures(shared: Browser, secon
     epochs = "document.querySelector('[data-chart=tab_images_desk]')"
     assert shared.evaluate(f"{epochs}.querySelector('.label').textContent") == "epochs"
     assert shared.evaluate(f"{epochs}.querySelector('[data-action=x-updates]').textContent") == "epochs"
+    labels = f"[...{epochs}.querySelectorAll('.plot text.tick[text-anchor=middle]')].map(t => t.textContent)"
+    assert shared.evaluate(labels) == ["0", "1", "2", "3", "4"]  # no half epochs
     shared.evaluate(f"{epochs}.querySelector('.plot svg').focus()")
     shared.press("End")
     assert shared.evaluate(f"{epochs}.querySelector('.readout strong').textContent") == "epoch 4"

@@ -32,15 +32,16 @@
   };
 
   // Ticks at 1, 2 or 5 times a power of ten; on a logarithmic axis whole powers, and 2 and 5 where there is room.
-  const linearTicks = (low, high, count) => {
+  const linearTicks = (low, high, count, whole) => {
     const raw = (high - low) / count;
     const power = 10 ** Math.floor(Math.log10(raw));
-    const step = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw * 0.999);
+    const nearest = [1, 2, 5, 10].map((m) => m * power).find((s) => s >= raw * 0.999);
+    const step = whole ? Math.max(1, nearest) : nearest;
     const ticks = [];
     for (let i = Math.ceil(low / step - 1e-9); i * step <= high + step * 1e-9; i++) ticks.push(i * step);
     return ticks.map((t) => Number(t.toPrecision(12)));
   };
-  const logTicks = (low, high, count) => {
+  const logTicks = (low, high, count, whole) => {
     const first = Math.floor(Math.log10(low)), last = Math.ceil(Math.log10(high));
     const every = Math.max(1, Math.ceil((last - first) / count));
     const between = last - first <= 2 ? [1, 2, 5] : [1];
@@ -50,7 +51,7 @@
         const tick = Number((m * 10 ** p).toPrecision(6));
         if (tick >= low * 0.999 && tick <= high * 1.001) ticks.push(tick);
       }
-    return ticks.length > 1 ? ticks : linearTicks(low, high, count);
+    return ticks.length > 1 ? ticks : linearTicks(low, high, count, whole);
   };
 
   // A scale maps [low, high] to pixels [from, to]; what a logarithm cannot show maps to NaN.
@@ -58,7 +59,7 @@
     const f = log ? Math.log10 : (v) => v;
     const a = f(low), span = f(high) - a || 1;
     const scale = (v) => (v === null || (log && v <= 0) ? NaN : from + ((f(v) - a) / span) * (to - from));
-    scale.ticks = (count) => (log ? logTicks : linearTicks)(low, high, count);
+    scale.ticks = (count, whole = false) => (log ? logTicks : linearTicks)(low, high, count, whole);
     return scale;
   };
 
@@ -271,7 +272,7 @@
         svg("line", { class: "grid", x1: MARGIN.left, x2: right, y1: at, y2: at }, canvas);
         svg("text", { class: "tick", x: MARGIN.left - 7, y: at + 4, "text-anchor": "end" }, canvas).textContent = number(tick);
       }
-      for (const tick of x.ticks(width < 500 ? 4 : 8)) {
+      for (const tick of x.ticks(width < 500 ? 4 : 8, this.state.x === "updates")) {  // no half epochs
         const at = x(tick);
         svg("line", { class: "grid", x1: at, x2: at, y1: MARGIN.top, y2: bottom }, canvas);
         svg("text", { class: "tick", x: at, y: bottom + 17, "text-anchor": "middle" }, canvas).textContent = number(tick);
