@@ -1,6 +1,7 @@
 """Classify real time series: which appliance drew this current? The fast gate and Chrono beside torch.nn.LSTM.
 
-Without --data it runs on a small made-up set in seconds. The real one, PLAID, is in the wheel of the package sktime:
+It needs the laboratory (.[lab]). Without --data it runs on a small synthetic set in seconds. The real set, PLAID, is in
+the wheel of the package sktime:
 
 pip download --no-deps sktime==1.2.0 && python -m zipfile -e sktime-1.2.0-py3-none-any.whl sktime-wheel
 python examples/classify_time_series.py --data sktime-wheel/sktime/datasets/data/PLAID --out plaid.json
@@ -211,8 +212,10 @@ def spread(values: list[float], digits: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Compare four LSTMs on a set of labelled time series.")
-    parser.add_argument("--data", type=Path, help="folder with NAME_TRAIN.ts and NAME_TEST.ts (default: a made-up set)")
-    parser.add_argument("--seeds", type=int, help="number of seeds (default: 5, made-up set: 2)")
+    parser.add_argument(
+        "--data", type=Path, help="folder with NAME_TRAIN.ts and NAME_TEST.ts (default: a synthetic set)"
+    )
+    parser.add_argument("--seeds", type=int, help="number of seeds (default: 5, synthetic set: 2)")
     parser.add_argument("--out", type=Path, help="JSON file; run the same command to resume, with more seeds to extend")
     options = parser.parse_args()
     seeds = (5 if options.data else 2) if options.seeds is None else options.seeds
@@ -220,7 +223,7 @@ def main() -> None:
         if seeds < 1:
             raise ValueError(f"--seeds must be at least 1, got {seeds}")
         if options.out and not options.out.parent.is_dir():
-            raise ValueError(f"{options.out}: the folder does not exist")
+            raise ValueError(f"{options.out}: the folder does not exist; create it first")
         train, test, checksums = read_folder(options.data) if options.data else made_up()
         settings = Settings() if options.data else Settings(epochs=4)
         results: dict[str, Any] = {

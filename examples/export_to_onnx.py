@@ -1,6 +1,6 @@
 """Train a model, write it to an ONNX file, and run it in onnxruntime at a different length.
 
-Run it: python examples/export_to_onnx.py
+Run it: pip install ".[export]" onnxruntime && python examples/export_to_onnx.py
 """
 
 import tempfile

@@ -83,7 +83,7 @@ def test_a_folder_with_other_runs_is_refused(tmp_path: Path, capsys: pytest.Capt
         (tmp_path / "runs" / place / "seed0").mkdir(parents=True)
         (tmp_path / "runs" / place / "seed0" / "mine").write_text("mine", encoding="utf-8")
     assert cli.main(["demo", "--out", str(tmp_path)]) == 2
-    assert "is not empty and holds no run" in capsys.readouterr().err
+    assert "is not empty and contains no run" in capsys.readouterr().err
 
 
 def test_without_the_engine_the_sequence_is_shorter_and_that_is_said() -> None:
@@ -91,7 +91,7 @@ def test_without_the_engine_the_sequence_is_shorter_and_that_is_said() -> None:
     environment = {**os.environ, "GATEDRNN_CPU_LIBRARY": "/nonexistent"}
     ended = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert ended.stderr == ""
-    assert ended.stdout.startswith("60 \n(instead of T=200, because the C++ engine is not available: /nonexistent")
+    assert ended.stdout.startswith("60 \n(instead of T=200, because the CPU engine is not available: /nonexistent")
     assert all(variant.model.engine == "reference" for variant in REFERENCE.models)
 
 
@@ -104,4 +104,4 @@ def test_the_demo_keeps_three_minutes_and_shows_the_effect(library: str | None, 
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     assert time.monotonic() - begin < 180
     assert "the level of guessing (0.167)." in ended.stdout.splitlines()[-1]
-    assert ("the C++ engine is missing" in ended.stdout) == (library is not None)
+    assert ("the CPU engine is not available" in ended.stdout) == (library is not None)

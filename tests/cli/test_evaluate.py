@@ -197,9 +197,9 @@ def test_text_is_made(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
         ),
         (["{adding}"], "is a run of the task adding, which is not a text task"),
         (["{fast}", "--words", "0"], "--words must be at least 1, got 0"),
-        (["{fast}", "--temperature", "-1"], "--temperature must be 0 or a number from 1e-100 on, got -1.0"),
-        (["{fast}", "--temperature", "1e-310"], "--temperature must be 0 or a number from 1e-100 on, got 1e-310"),
-        (["{fast}", "--temperature", "nan"], "--temperature must be 0 or a number from 1e-100 on, got nan"),
+        (["{fast}", "--temperature", "-1"], "--temperature must be 0 or at least 1e-100, got -1.0"),
+        (["{fast}", "--temperature", "1e-310"], "--temperature must be 0 or at least 1e-100, got 1e-310"),
+        (["{fast}", "--temperature", "nan"], "--temperature must be 0 or at least 1e-100, got nan"),
     ],
 )
 def test_what_cannot_be_generated(

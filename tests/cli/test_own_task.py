@@ -68,14 +68,14 @@ _TASK = "from gatedrnn.lab.tasks import Adding\nclass One(Adding):\n    name = '
             _TASK.replace("'one'", "'copy'"),
             r"own\.py: the name 'copy' is taken by a built-in task; choose another name",
         ),
-        (_TASK.replace("'one'", "5"), r"own\.py: the task One needs a name, a text; got 5"),
+        (_TASK.replace("'one'", "5"), r"own\.py: One\.name must be a string, got 5"),
         (
             EXAMPLE.read_text().replace('"waves", "accuracy", False', '"waves", 0, False'),
-            r"own\.py: the task Waves needs a metric, a text; got 0",
+            r"own\.py: Waves\.metric must be a string, got 0",
         ),
         (
             EXAMPLE.read_text().replace('name, metric, lower_is_better = "waves", "accuracy", False', 'name = "waves"'),
-            r"own\.py: the task Waves needs a metric, a text; got none",
+            r"own\.py: Waves\.metric must be a string, got none",
         ),
         (
             EXAMPLE.read_text().replace("@dataclass(frozen=True)", ""),
@@ -91,7 +91,7 @@ _TASK = "from gatedrnn.lab.tasks import Adding\nclass One(Adding):\n    name = '
         ),
         (
             EXAMPLE.read_text().replace("noise:", "seen: bytes = b'x'\n    noise:"),
-            r"--seen must be a number, a text, a path, true or false, None, or a list of these, got b'x'",
+            r"--seen must be a number, a string, a path, true or false, None, or a list of these, got b'x'",
         ),
     ],
 )

@@ -194,8 +194,8 @@ def test_a_terminal_shows_bars_and_a_line_for_each_run_that_ended(tmp_path: Path
         for run in (fast, nru, janet):
             changed(run)
     text = stream.getvalue()
-    assert "copy/smoke/fast/seed0: reached the target after 3 updates, accuracy 0.125, 2 s" in text
+    assert "copy/smoke/fast/seed0: target reached after 3 updates, accuracy 0.125, 2 s" in text
     assert "copy/smoke/NRU/seed0: diverged at update 2, accuracy –" in text
     assert "copy/smoke/JANET/seed0: failed: no more disk" in text
     assert "3/3" in text
-    assert summary(pool) == "3 runs: 1 reached the target, 1 diverged, 1 failed"
+    assert summary(pool) == "3 runs: 1 target reached, 1 diverged, 1 failed"

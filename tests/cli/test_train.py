@@ -18,6 +18,7 @@ from rich.console import Console
 
 from gatedrnn import cli
 from gatedrnn.cli.training_progress import shown, summary
+from gatedrnn.engines.cpu.library import take
 from gatedrnn.lab.models import LanguageModel, Model
 from gatedrnn.lab.records import read_run
 from gatedrnn.lab.tasks import TASKS, Adding
@@ -83,7 +84,7 @@ def test_the_same_command_reports_a_finished_run_and_another_is_refused(
     assert _train(tmp_path / "run", "--lr", "0.5") == 2
     printed = capsys.readouterr()
     assert printed.out == "" and printed.err.count("\n") == 1
-    assert "holds another run: lr is 0.001 there and 0.5 here" in printed.err
+    assert "contains another run: lr is 0.001, requested 0.5" in printed.err
 
 
 @pytest.mark.parametrize(
@@ -278,7 +279,7 @@ def test_a_full_disk_ends_in_one_line(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "run" / "record.json").read_text(encoding="utf-8"))["resumed"] == 1
 
 
-@pytest.mark.parametrize("hold", [lambda: torch.empty(2**60), lambda: bytearray(2**62)])
+@pytest.mark.parametrize("hold", [lambda: torch.empty(2**60), lambda: bytearray(2**62), lambda: take(2**60)])
 def test_memory_that_cannot_be_had_ends_in_one_line(
     hold: Callable[[], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

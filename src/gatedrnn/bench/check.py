@@ -54,7 +54,7 @@ def _checked(contestant: Contestant, work: Work) -> float:
             if not error <= limit:
                 raise WrongResultError(
                     f"{contestant.name} at {short.shape}, {loss}: {name} is off by {error:.1e} of its largest entry "
-                    f"(allowed {limit:.0e}); no time is given for a wrong result"
+                    f"(allowed {limit:.0e}); the benchmark was stopped"
                 )
             worst = max(worst, error)
     return worst

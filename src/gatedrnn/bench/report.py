@@ -69,7 +69,7 @@ def markdown(bars: Sequence[Bar], timings: Sequence[Timing]) -> str:
             )
         lines.append("")
     if timings:
-        lines += ["| T×B×I×H | loss | contestant | µs a step | error |", "| --- | --- | --- | --- | --- |"]
+        lines += ["| T×B×I×H | loss | implementation | µs per step | error |", "| --- | --- | --- | --- | --- |"]
         for t in timings:
             lines.append(f"| {t.shape} | {t.loss} | {t.contestant} | {t.microseconds_a_step():.1f} | {t.error:.0e} |")
     return "\n".join(lines) + "\n"
@@ -104,7 +104,7 @@ def plot(timings: Sequence[Timing], kind: str) -> bytes:
     axes.set_yticks(ticks, labels, fontsize=6)
     axes.set_ylim(position, -1)
     axes.set_xscale("log")
-    axes.set_xlabel("microseconds a step (median)")
+    axes.set_xlabel("microseconds per step (median)")
     axes.grid(axis="x", alpha=0.3)
     picture = io.BytesIO()
     figure.savefig(picture, dpi=120, format=kind)

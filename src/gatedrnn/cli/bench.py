@@ -12,8 +12,8 @@ from gatedrnn.cli.failure import Failure
 
 @dataclass(frozen=True)
 class Bench:
-    """Compare the speed of the CPU engine with torch.nn and other implementations. No time is given for a wrong
-    result.
+    """Compare the speed of the CPU engine with torch.nn and other implementations. The results of each are
+    checked first; a wrong result stops the benchmark.
 
     Close other programs first: they would slow it down.
     """

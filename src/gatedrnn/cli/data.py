@@ -40,7 +40,8 @@ class ListSets:
     """List the data sets with their licence, size and location."""
 
     data: Path | None = None
-    """Folder of the data sets. (default: GATEDRNN_DATA, or data in the user's cache)"""
+    """Folder of the data sets. (default: the environment variable GATEDRNN_DATA, else gatedrnn/data in the user's
+    cache)"""
 
     def run(self) -> None:
         """Print a table."""
@@ -69,7 +70,8 @@ class FetchSet:
     name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
     """Name of the set (see: gatedrnn data list)."""
     data: Path | None = None
-    """Folder of the data sets. (default: GATEDRNN_DATA, or data in the user's cache)"""
+    """Folder of the data sets. (default: the environment variable GATEDRNN_DATA, else gatedrnn/data in the user's
+    cache)"""
 
     def run(self) -> None:
         """Download the missing files and print the folder."""
@@ -96,7 +98,8 @@ class VerifySets:
     name: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="NAME")] = None
     """Name of the set. (default: all sets present)"""
     data: Path | None = None
-    """Folder of the data sets. (default: GATEDRNN_DATA, or data in the user's cache)"""
+    """Folder of the data sets. (default: the environment variable GATEDRNN_DATA, else gatedrnn/data in the user's
+    cache)"""
 
     def run(self) -> None:
         """Print a line for each file. Damage, or a file that is missing, ends with exit code 1."""

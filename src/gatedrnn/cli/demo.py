@@ -85,7 +85,7 @@ def _setting() -> tuple[Budget, str]:
     if engine.startswith("cpu:"):
         return NATIVE, ""
     reason = next(line.removeprefix("not cpu: ") for line in others if line.startswith("not cpu: "))
-    return REFERENCE, f"\n(instead of T={task.steps}, because the C++ engine is not available: {reason})"
+    return REFERENCE, f"\n(instead of T={task.steps}, because the CPU engine is not available: {reason})"
 
 
 def _train(budget: Budget, out: Path) -> dict[str, list[dict[str, Any]]]:

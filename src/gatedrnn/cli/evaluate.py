@@ -39,8 +39,8 @@ class Evaluate:
     against: Path | None = None
     """Language models: a second run or checkpoint to compare with, word by word. (default: none)"""
     data: str | None = None
-    """Folder with the data set. (default: that of the run, else the environment variable GATEDRNN_DATA, else the
-    user's cache)"""
+    """Folder with the data set. (default: that of the run, else the environment variable GATEDRNN_DATA, else
+    gatedrnn/data in the user's cache)"""
     frequencies: str | None = None
     """Language models: where the words are counted: train (the training text) or all (all three files).
     (default: as in the run)"""

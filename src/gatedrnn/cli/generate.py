@@ -31,7 +31,7 @@ class Generate:
     """Seed of the sampling."""
     data: str | None = None
     """Folder with the data set, whose vocabulary is needed. (default: that of the run, else the environment variable
-    GATEDRNN_DATA, else the user's cache)"""
+    GATEDRNN_DATA, else gatedrnn/data in the user's cache)"""
 
     def run(self) -> None:
         """Print each word as it is generated."""
@@ -42,7 +42,7 @@ class Generate:
         if self.words < 1:
             raise Failure(f"--words must be at least 1, got {self.words}")
         if self.temperature != 0 and not _COLDEST <= self.temperature < math.inf:
-            raise Failure(f"--temperature must be 0 or a number from {_COLDEST:g} on, got {self.temperature}")
+            raise Failure(f"--temperature must be 0 or at least {_COLDEST:g}, got {self.temperature}")
         if not 0 <= self.seed < 2**63:
             raise Failure(f"--seed must be at least 0 and below 2**63, got {self.seed}")
         try:

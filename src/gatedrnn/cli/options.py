@@ -23,10 +23,10 @@ REGISTRY = ConstructorRegistry()
 _asking_tyro = False
 # What a field of these types takes, in words; tyro would show the errors of Python's conversions.
 _EXPECTED = {
-    "INT": "a whole number",
+    "INT": "an integer",
     "FLOAT": "a number",
     "{None}|FLOAT": "a number or None",
-    "{[INT [INT ...]]}": "whole numbers",
+    "{[INT [INT ...]]}": "integers",
 }
 
 

@@ -15,7 +15,7 @@ from gatedrnn.lab.tasks import TASKS, Task
 from gatedrnn.lab.training import Run
 
 _MODULE = "gatedrnn_own_task_"
-_NEEDED = {"name": (str, "a text"), "metric": (str, "a text"), "lower_is_better": (bool, "True or False")}
+_NEEDED = {"name": (str, "a string"), "metric": (str, "a string"), "lower_is_better": (bool, "True or False")}
 
 
 def is_file(argument: str) -> bool:
@@ -54,7 +54,7 @@ def load_task(path: Path) -> type[Task]:
         value = getattr(task, attribute, None)
         if not isinstance(value, kind):
             got = "none" if value is None else repr(value)
-            raise Failure(f"{path}: the task {task.__name__} needs a {attribute}, {words}; got {got}")
+            raise Failure(f"{path}: {task.__name__}.{attribute} must be {words}, got {got}")
     if task.name in TASKS:
         raise Failure(f"{path}: the name {task.name!r} is taken by a built-in task; choose another name")
     return task

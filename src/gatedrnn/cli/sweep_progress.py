@@ -16,9 +16,9 @@ from gatedrnn.lab.experiments.sweep import RunState, Sweep
 _SILENCE = 30.0  # seconds, the longest without a line where there are no bars
 _WORDS = {
     "finished": "finished",
-    "target_reached": "reached the target",
+    "target_reached": "target reached",
     "stopped_early": "stopped early",
-    "budget_spent": "budget spent",
+    "budget_spent": "time budget spent",
     "diverged": "diverged",
     "failed": "failed",
     "running": "running",

@@ -44,8 +44,8 @@ class TimeScales:
     measure: bool = True
     """Also measure on data, if the checkpoint names its task."""
     data: str | None = None
-    """Folder with the data set. (default: that of the run, else the environment variable GATEDRNN_DATA, else the
-    user's cache)"""
+    """Folder with the data set. (default: that of the run, else the environment variable GATEDRNN_DATA, else
+    gatedrnn/data in the user's cache)"""
     task: Path | None = None
     """Python file of a custom task. (default: none)"""
     out: Path | None = None
@@ -186,7 +186,7 @@ def weights_file(path: Path) -> Path:
     for folder, wrong in damaged.items():
         print(f"warning: {printable(f'skipped checkpoint {folder.name}: {wrong}')}", file=sys.stderr)
     if not whole:
-        raise ValueError(f"{path} has no checkpoint yet")
+        raise ValueError(f"{path} has no checkpoint; resume the run with the command that started it")
     return path / CHECKPOINTS / f"{whole[0].update:08d}" / "weights.safetensors"
 
 

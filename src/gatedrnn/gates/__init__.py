@@ -48,7 +48,10 @@ def resolve(gate: str | Gate) -> Gate:
 
 def refuse_module(gate: nn.Module) -> NoReturn:
     """Raise the error for a gate that is a module."""
-    raise TypeError(f"{type(gate).__name__}: a gate must not be an nn.Module; its parameters would not be trained")
+    raise TypeError(
+        f"{type(gate).__name__}: a gate must not be an nn.Module; its parameters would not be trained. "
+        "Derive it from gatedrnn.gates.Gate or SigmoidOf"
+    )
 
 
 def name_of(gate: Gate) -> str:

@@ -17,7 +17,7 @@ class Constant(ForgetInit):
     """φ(b) = value.
 
     Args:
-        value: The gate's value, between 0 and 1. Default: σ(1) ≈ 0.731, the usual forget bias of 1 for every gate
+        value: The gate's value, between 0 and 1. Default: σ(1) ≈ 0.731, that of a sigmoid with bias 1
     """
 
     value: float = 1.0 / (1.0 + math.exp(-1.0))

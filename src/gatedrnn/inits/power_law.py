@@ -58,4 +58,7 @@ class PowerLaw(ForgetInit):
         return tuple(torch.where(short, b, c) for b, c in zip(values, complements, strict=True))
 
     def _out_of_reach(self, hidden_size: int) -> ValueError:
-        return ValueError(f"{self!r} with hidden_size {hidden_size} gives time scales that no float64 gate value has")
+        return ValueError(
+            f"{self!r} with hidden_size {hidden_size} gives time scales that no float64 gate value has; "
+            "use a larger shape"
+        )

@@ -44,7 +44,8 @@ def plain(options: Any) -> dict[str, Any]:
             raise ValueError(f"{field.name} must be text in UTF-8, got {value!r}") from None
         except TypeError:
             raise ValueError(
-                f"{field.name} must be a number, a text, a path, true or false, None, or a list of these, got {value!r}"
+                f"{field.name} must be a number, a string, a path, true or false, None, or a list of these, "
+                f"got {value!r}"
             ) from None
     return values
 

@@ -53,7 +53,7 @@ def chunks(
         raise TypeError(f"chunks takes a recurrent layer of gatedrnn, got {type(layer).__name__}")
     name = type(layer).__name__
     if layer.bidirectional:
-        raise ValueError(f"{name}: a bidirectional layer reads from the end as well, and cannot be run in chunks")
+        raise ValueError(f"{name}: a bidirectional layer cannot be run in chunks; use bidirectional=False")
     if isinstance(input, PackedSequence):
         raise TypeError(
             f"{name}: chunks takes a padded tensor and lengths, not a PackedSequence; use pad_packed_sequence"

@@ -50,8 +50,8 @@ def convert(model: _Model, forget_gate: str | Gate, match: Literal["bias"] | Non
     Args:
         model: Any module.
         forget_gate: A name in ``gatedrnn.gates.GATES`` or a gate object.
-        match: ``"bias"`` moves the forget biases so that φ(b′) = σ(b), or the value of the gate before: each unit keeps
-            its time scale. Recommended for trained models.
+        match: ``"bias"`` changes the forget biases so that each gate keeps its value at the bias, and each unit its
+            time scale; recommended for trained models. ``None`` keeps the biases. Default: ``None``
 
     >>> model = torch.nn.Sequential(torch.nn.LSTM(2, 3))
     >>> gatedrnn.convert(model, forget_gate="fast")
@@ -115,7 +115,10 @@ def _refuse(name: str, module: _Theirs, layer: _Ours, match: str | None) -> None
     if parametrize.is_parametrized(module):
         raise ValueError(f"{name}: has a parametrisation; remove it, convert, and register it again")
     if type(module) not in _KINDS:
-        raise ValueError(f"{name}: {type(module).__name__} is a subclass whose changes would be lost")
+        raise ValueError(
+            f"{name}: cannot convert {type(module).__name__}, a subclass of a layer of torch.nn; "
+            "replace it by that layer first"
+        )
     for hooks in _HOOKS:
         if getattr(module, hooks):
             raise ValueError(f"{name}: has hooks ({hooks[1:]}); remove them, convert, and register them again")
@@ -133,7 +136,7 @@ def _refuse(name: str, module: _Theirs, layer: _Ours, match: str | None) -> None
 def _refuse_own(name: str, layer: _Ours, gate: Gate, match: str | None) -> None:
     if gate.preactivations < layer.forget_gate.preactivations:
         raise ValueError(
-            f"{name}: the gate {gate!r} has no auxiliary weights; those of {layer.forget_gate!r} would be lost"
+            f"{name}: cannot change {layer.forget_gate!r} to {gate!r}, which has no auxiliary weights; make a new layer"
         )
     if match == "bias" or gate.preactivations > layer.forget_gate.preactivations:
         if parametrize.is_parametrized(layer):
@@ -147,7 +150,9 @@ def _refuse_computed(name: str, module: nn.Module, weights: Sequence[str]) -> No
     """Weights that are not parameters, such as those of a pruned layer."""
     for weight in weights:
         if module._parameters.get(weight) is None:
-            raise ValueError(f"{name}: its {weight} is not a parameter; make it one, and convert")
+            raise ValueError(
+                f"{name}: {weight} is not a parameter; make it one first (pruned layers: torch.nn.utils.prune.remove)"
+            )
 
 
 def _weight_names(module: _Theirs) -> list[str]:

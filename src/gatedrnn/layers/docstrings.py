@@ -26,7 +26,8 @@ _KEYWORDS = """device, dtype: Device and dtype of the parameters.
             ``None`` keeps the default biases. Default: ``None``
         weight_dropout: DropConnect: probability with which entries of the recurrent weights are dropped, one mask
             per call and layer, in training only. Default: 0
-        engine: ``"auto"``, or the name of an engine. See ``gatedrnn.explain``. Default: ``"auto"``
+        engine: ``"auto"`` (the first that can run the call), ``"cpu"``, ``"graph"`` (inside torch.compile and
+            torch.export) or ``"reference"``. ``gatedrnn.explain`` shows the choice. Default: ``"auto"``
         recompute: If ``True``, stores the state every √T steps only and computes the rest again in the backward
             pass: less memory, same gradients. Default: ``False``"""
 
@@ -37,11 +38,13 @@ _CALL = """Inputs: input, hx, lengths, return_states
         * **hx**: the initial state, zero by default; STATE.
         * **lengths**: (B,) integers, the number of steps of each row of a padded batch. Outputs past the length
           are zero, final states are taken at the length, the reverse direction starts there.
-        * **return_states**: ``True`` adds a third result, a dict of the states of all steps, (L·D, T, B, size) each;
-          ``"gates"`` adds the values of the gates, if the cell has any.
+        * **return_states**: ``True`` adds a third result, a dict of the states of all steps (``"h"``, for the LSTM also
+          ``"c"``, for the NRU ``"m"``): (L·D, T, B, size) each, (L·D, B, T, size) with ``batch_first``, (L·D, T, size)
+          unbatched, padded for a ``PackedSequence``. ``"gates"`` adds the values of the gates that the cell has
+          (``"forget"``, ``"input"``, ``"output"``). Default: ``False``
 
     Outputs: output, state
-        * **output**: as the input, with D·H features: h of the last layer for each step.
+        * **output**: as the input, with D times the size of h as features: h of the last layer for each step.
         * **state**: at the end of each row, as hx. In the dtype of the input, or float32 where a float32 state was
           given; inside the loop it is never less than float32."""
 

@@ -14,6 +14,10 @@ def explain(layer: RecurrentLayer | RecurrentStep, input: Tensor | PackedSequenc
     """Say which engine will run the layer or single step on this input and why; then, one line each, why not the
     others.
 
+    Args:
+        layer: A layer or single-step module of this library.
+        input: An example of its input; shape, dtype and device matter.
+
     >>> layer = gatedrnn.LSTM(2, 3, engine="reference")
     >>> print(gatedrnn.explain(layer, torch.randn(5, 1, 2)).splitlines()[0])
     reference: the loop over time in plain PyTorch (requested)

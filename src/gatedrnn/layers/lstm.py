@@ -14,7 +14,7 @@ from gatedrnn.layers.module import option_of_equations
 from gatedrnn.layers.step import RecurrentStep
 
 
-@documented("a tuple (h_0, c_0), (L·D, B, H) each, h_0 of size P with ``proj_size``")
+@documented("a tuple (h_0, c_0), (L·D, B, H) each, h_0 of size proj_size if that is positive")
 class LSTM(RecurrentLayer):
     r"""Long short-term memory with any forget gate; with the sigmoid and untied it is ``torch.nn.LSTM``.
 

@@ -62,7 +62,13 @@ def time_scales(
     −1/mean log f over the steps, quantiles (5, H) are those of −1/log f at 5, 25, 50, 75 and 95 %. Both are exact for f
     near 1. Steps past the lengths do not count. The layer runs as in eval mode.
 
-    All results are detached and at least float32. Takes the layers of this library and torch.nn.LSTM and GRU.
+    All results are detached and at least float32.
+
+    Args:
+        layer: A layer or single-step module of this library, ``torch.nn.LSTM`` or ``torch.nn.GRU``.
+        input: As the layer takes it; not for single-step modules. Default: ``None``
+        hx: The initial state, as the layer takes it. Default: zero
+        lengths: (B,) integers, the number of steps of each row. Default: all steps
 
     >>> init = gatedrnn.inits.Constant(0.99)
     >>> layer = gatedrnn.LSTM(2, 3, dtype=torch.float64, forget_gate="fast", forget_init=init)
@@ -150,7 +156,8 @@ def _parts(layer: nn.Module) -> tuple[Cell, Gate, dict[str, Weights]]:
         return layer.cell, layer.forget_gate, layer.weights_by_layer()
     if not isinstance(layer, nn.LSTM | nn.GRU):
         raise TypeError(
-            f"time_scales takes a recurrent layer of gatedrnn, torch.nn.LSTM or GRU, got {type(layer).__name__}"
+            f"time_scales takes a layer or single-step module of gatedrnn, torch.nn.LSTM or torch.nn.GRU, "
+            f"got {type(layer).__name__}"
         )
     cell = cells.LSTMEquations() if isinstance(layer, nn.LSTM) else cells.GRUEquations()
     layers: dict[str, Weights] = {}

@@ -33,7 +33,10 @@ def run(
 ) -> dict[str, Any]:
     """Regenerate the paper's theory and write it into the folder ``out``; return the numbers.
 
-    ``gates`` takes names and gate objects, including custom gates (default: all built-in gates).
+    Args:
+        gates: Names and gate objects, including custom gates. Default: all built-in gates
+        out: Folder; created if it does not exist. Default: ``"theory"``
+        progress: Called as ``progress(done, total, what)``. Default: ``None``
     Written: ``theory.json`` (every number drawn), ``tab_gates_comparison.md``, and ``fig_saturation``, ``fig_demo``,
     ``fig_gates_gradient``, ``fig_demo_other``, each as PNG and SVG. Nothing is written before all is computed.
     The returned value is the content of theory.json.

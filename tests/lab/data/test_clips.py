@@ -168,20 +168,20 @@ def test_a_clip_damaged_after_unpacking_is_unpacked_again(tmp_path: Path, cache:
 
 
 UNUSABLE: dict[str, tuple[bytes, str]] = {
-    "two channels": (toys.wav(toys.spoken(32_000), channels=2), "of more than one channel"),
-    "8 bits": (toys.wav(toys.spoken(8_000), width=1), "not of 16 bits a sample"),
-    "32 bits": (toys.wav(toys.spoken(32_000), width=4), "not of 16 bits a sample"),
-    "8 kHz": (toys.wav(toys.spoken(), rate=8_000), "not of 16,000 samples a second"),
-    "shorter": (toys.wav(toys.spoken(15_999)), "not of 16,000 samples"),
-    "longer": (toys.wav(toys.spoken(16_001)), "not of 16,000 samples"),
+    "two channels": (toys.wav(toys.spoken(32_000), channels=2), "not mono"),
+    "8 bits": (toys.wav(toys.spoken(8_000), width=1), "not 16-bit"),
+    "32 bits": (toys.wav(toys.spoken(32_000), width=4), "not 16-bit"),
+    "8 kHz": (toys.wav(toys.spoken(), rate=8_000), "not sampled at 16,000 Hz"),
+    "shorter": (toys.wav(toys.spoken(15_999)), "not 16,000 samples long"),
+    "longer": (toys.wav(toys.spoken(16_001)), "not 16,000 samples long"),
     "silent": (toys.wav(np.zeros(16_000)), "silent"),
     "silent at another level": (toys.wav(np.full(16_000, 5)), "silent"),
-    "broken off": (toys.wav(toys.spoken())[:-100], "broken off"),
+    "truncated": (toys.wav(toys.spoken())[:-100], "truncated"),
     "no sound at all": (b"?" * 100, "not an uncompressed WAV file"),
     "an empty file": (b"", "not an uncompressed WAV file"),
     "a part of a header": (toys.wav(toys.spoken())[:30], "not an uncompressed WAV file"),
-    "no samples": (toys.wav(toys.spoken(0)), "not of 16,000 samples"),
-    "a header alone": (toys.wav(toys.spoken())[:46], "broken off"),
+    "no samples": (toys.wav(toys.spoken(0)), "not 16,000 samples long"),
+    "a header alone": (toys.wav(toys.spoken())[:46], "truncated"),
     "a compressed WAV": (
         toys.wav(toys.spoken()).replace(b"\x01\x00\x01\x00", b"\x55\x00\x01\x00", 1),
         "not an uncompressed WAV",
@@ -227,7 +227,7 @@ def test_many_are_counted_and_some_of_them_named(tmp_path: Path) -> None:
     short = {f"yes/{name}_nohash_0.wav": toys.wav(toys.spoken(100 + n)) for n, name in enumerate("defg")}
     written(tmp_path, {**short, "no/a_nohash_0.wav": toys.wav(np.zeros(16_000))})
     assert opened(tmp_path).unusable_text() == (
-        "5 of 10 clips: 4 not of 16,000 samples (yes/d_nohash_0.wav, yes/e_nohash_0.wav, yes/f_nohash_0.wav, …); "
+        "5 of 10 clips: 4 not 16,000 samples long (yes/d_nohash_0.wav, yes/e_nohash_0.wav, yes/f_nohash_0.wav, …); "
         "1 silent (no/a_nohash_0.wav)"
     )
 

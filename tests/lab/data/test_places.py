@@ -12,7 +12,7 @@ from gatedrnn.lab.data.places import cache_folder, data_folder
 
 @pytest.fixture(autouse=True)
 def empty_environment(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("GATEDRNN_CACHE", "GATEDRNN_DATA", "XDG_CACHE_HOME", "LOCALAPPDATA"):
+    for name in ("GATEDRNN_CACHE", "GATEDRNN_DATA", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", "/home/someone")
     monkeypatch.setenv("USERPROFILE", "/home/someone")
@@ -28,8 +28,6 @@ def empty_environment(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("linux", {"GATEDRNN_CACHE": "~/fast"}, "/home/someone/fast"),
         ("darwin", {"XDG_CACHE_HOME": "/scratch"}, "/home/someone/Library/Caches/gatedrnn"),
         ("darwin", {"GATEDRNN_CACHE": "/fast"}, "/fast"),
-        ("win32", {"LOCALAPPDATA": "/local"}, "/local/gatedrnn"),
-        ("win32", {}, "/home/someone/AppData/Local/gatedrnn"),
     ],
 )
 def test_the_cache(platform: str, environment: dict[str, str], folder: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,7 +134,7 @@ def test_a_damaged_archive_is_an_error_that_names_it(tmp_path: Path, cache: Path
 
 
 @pytest.mark.parametrize(
-    "archive", [ARCHIVE[: len(ARCHIVE) // 2], b"no archive at all"], ids=["broken off", "no archive"]
+    "archive", [ARCHIVE[: len(ARCHIVE) // 2], b"no archive at all"], ids=["truncated", "no archive"]
 )
 def test_an_archive_that_cannot_be_read_to_its_end(archive: bytes, tmp_path: Path, cache: Path) -> None:
     toys.write(tmp_path, {"spoken.tar.gz": archive})

@@ -120,7 +120,7 @@ def test_a_run_that_cannot_begin_says_why(tmp_path: Path) -> None:
     process, messages = started(item, tmp_path)
     message = messages.get(timeout=60)
     process.wait()
-    assert message.ended and "is not empty and holds no run" in str(message.failed)
+    assert message.ended and "is not empty and contains no run" in str(message.failed)
     assert [path.name for path in (tmp_path / item.folder).iterdir()] == ["mine.txt"]
 
 

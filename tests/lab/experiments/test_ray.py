@@ -150,7 +150,7 @@ def test_what_cannot_be_is_one_line_and_nothing_is_left(
     (tmp_path / "mine").mkdir()
     with _node(cluster):
         assert said("--threads", "2") == (
-            f"gatedrnn: a run needs 2 cores, but the largest node at {cluster.address} has 1\n"
+            f"gatedrnn: a run needs 2 cores, but the largest node at {cluster.address} has 1; use fewer --threads\n"
         )
         # A path that means another place in every process: the folder of this one's descriptor.
         descriptor = os.open(tmp_path / "mine", os.O_RDONLY)

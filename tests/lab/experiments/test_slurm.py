@@ -80,7 +80,10 @@ def test_without_slurm_or_submitit(
     monkeypatch.setenv("PATH", str(tmp_path))
     command = ["sweep", "fig:adding_mse", "--budget", "smoke", "--launcher", "slurm", "--out", str(out)]
     assert cli.main(command) == 2
-    assert capsys.readouterr().err == "gatedrnn: SLURM not found: there is no command sbatch\n"
+    assert (
+        capsys.readouterr().err
+        == "gatedrnn: SLURM not found: no command sbatch; run the sweep on a machine with SLURM\n"
+    )
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(LauncherError, match=r'^--launcher slurm needs the package submitit: pip install "\.\[slurm'):
         Slurm().open(out, 1)

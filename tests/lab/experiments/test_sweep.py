@@ -182,7 +182,7 @@ def test_jobs_must_be_possible(jobs: int, tmp_path: Path) -> None:
 def test_a_folder_with_another_run_is_refused(tmp_path: Path) -> None:
     train(declared("run", lr=0.5).run, tmp_path / "adding/run/seed0")
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(RefusedError, match=r"adding/run/seed0 holds another run: lr is 0.5 there and 0.001 here"):
+    with pytest.raises(RefusedError, match=r"adding/run/seed0 contains another run: lr is 0.5, requested 0.001"):
         Sweep([declared("other"), declared("run")], tmp_path, Local(1))
     assert sorted(tmp_path.rglob("*")) == before
 

@@ -190,7 +190,7 @@ def test_missing_and_stopped_runs_make_it_partial(tmp_path: Path) -> None:
     markdown, _, _ = report(tmp_path, [declared])
     assert "| fig:adding\\_mse | partial |" in markdown
     assert "Runs at paper budget: 12 of 15 found, 11 of them complete." in markdown
-    assert "finished (seed 0); budget spent at update 400 (seed 1); diverged at update 407 (seed 2)" in markdown
+    assert "finished (seed 0); time budget spent at update 400 (seed 1); diverged at update 407 (seed 2)" in markdown
     assert "1 of 3 reached; median > 750 (≥ 75 %: 400 … ∞)" in html.unescape(markdown)
 
 

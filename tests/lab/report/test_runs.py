@@ -25,7 +25,7 @@ def test_what_a_run_says(tmp_path: Path) -> None:
         "finished",
         "diverged at update 207",
         "unfinished at update 1450",
-        "budget spent at update 200",
+        "time budget spent at update 200",
     ]
     assert [run.complete for run in (one, two, three, four)] == [True, True, False, False]
     assert two.value("final") is None

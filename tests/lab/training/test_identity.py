@@ -106,7 +106,7 @@ def test_a_path_is_written_as_text_and_read_back() -> None:
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (b"x", "^size must be a number, a text, a path, true or false, None, or a list of these, got b'x'$"),
+        (b"x", "^size must be a number, a string, a path, true or false, None, or a list of these, got b'x'$"),
         ((1, {2}), "^size must be a number, .*, got \\(1, \\{2\\}\\)$"),
         ("caf\udce9", "^size must be text in UTF-8, got 'caf\\\\udce9'$"),
     ],
@@ -274,10 +274,10 @@ def test_a_run_killed_while_it_is_extended(tmp_path: Path) -> None:
     ("short", "long", "message"),
     [
         (changed(schedule="cosine"), changed(schedule="cosine", updates=60),
-         "holds a shorter run that cannot be extended: the learning rate of the schedule cosine depends on the length"),
-        (changed(updates=60), SMALL, "holds a longer run: updates is 60 there and 30 here"),
-        (SMALL, changed(updates=60, lr=0.5), "holds another run: lr is 0.001 there and 0.5 here"),
-        (changed(IMAGES, updates=9, epochs=None, evaluate_every=1), IMAGES, "holds a run whose length is in updates, not in epochs"),
+         "contains a shorter run that cannot be extended: the learning rate of the schedule cosine depends on the length"),
+        (changed(updates=60), SMALL, "contains a longer run: updates is 60, requested 30"),
+        (SMALL, changed(updates=60, lr=0.5), "contains another run: lr is 0.001, requested 0.5"),
+        (changed(IMAGES, updates=9, epochs=None, evaluate_every=1), IMAGES, "contains a run whose length is in updates, not in epochs"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_extended_is_refused(short: Run, long: Run, message: str, tmp_path: Path) -> None:

@@ -204,11 +204,11 @@ def test_a_finished_run_is_reported_and_nothing_is_written(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("other", "difference"),
     [
-        (Run(Copy(10), SMALL.model, SMALL.training), "task is adding there and copy here"),
-        (Run(SMALL.task, Model(hidden_size=9), changed(lr=1.0).training), "hidden_size is 8 there and 9 here"),
-        (changed(lr=0.5), "lr is 0.001 there and 0.5 here"),
-        (changed(threads=2), "threads is 1 there and 2 here"),
-        (changed(budget_seconds=9.0), "budget_seconds is None there and 9.0 here"),
+        (Run(Copy(10), SMALL.model, SMALL.training), "task is adding, requested copy"),
+        (Run(SMALL.task, Model(hidden_size=9), changed(lr=1.0).training), "hidden_size is 8, requested 9"),
+        (changed(lr=0.5), "lr is 0.001, requested 0.5"),
+        (changed(threads=2), "threads is 1, requested 2"),
+        (changed(budget_seconds=9.0), "budget_seconds is None, requested 9.0"),
     ],
 )
 def test_another_run_is_refused(other: Run, difference: str, ended: bool, tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_another_run_is_refused(other: Run, difference: str, ended: bool, tmp_pa
     else:
         _stopped(tmp_path, 3)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
-    with pytest.raises(RefusedError, match=f"holds another run: {difference}; choose another folder"):
+    with pytest.raises(RefusedError, match=f"contains another run: {difference}; choose another folder"):
         train(other, tmp_path)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
@@ -229,7 +229,7 @@ def test_how_often_a_run_is_saved_may_change(tmp_path: Path, uninterrupted: dict
 
 def test_a_folder_of_somebody_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").write_text("mine")
-    with pytest.raises(RefusedError, match="is not empty and holds no run: choose another folder"):
+    with pytest.raises(RefusedError, match="is not empty and contains no run; choose another folder"):
         train(SMALL, tmp_path)
     assert os.listdir(tmp_path) == ["thesis.tex"]
 
@@ -252,7 +252,9 @@ def test_a_second_process_is_refused_while_the_first_trains(tmp_path: Path) -> N
             refused.append(str(told.value))
 
     train(SMALL, tmp_path, meanwhile)
-    assert refused == [f"{tmp_path} is in use: another process is training there"]
+    assert refused == [
+        f"{tmp_path} is in use by another training process; wait until it ends, or choose another folder"
+    ]
 
 
 _KILLING = """

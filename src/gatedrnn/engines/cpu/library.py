@@ -85,8 +85,8 @@ def _open() -> ctypes.CDLL:
     files = [folder / name for folder in folders if (folder / name).exists()]
     if not files:
         raise UnavailableError(
-            f"{name} was not built: no C++ compiler was found when the package was installed. "
-            "Install a C++ compiler and then the package again"
+            f"{name} was not built: neither GCC nor Clang was found when the package was installed. "
+            "Install one of them, then reinstall the package"
         )
     return _load(files[0], "Install the package again")
 

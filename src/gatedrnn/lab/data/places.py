@@ -24,14 +24,12 @@ def data_folder(root: Path | None = None) -> Path:
 def cache_folder() -> Path:
     """The folder for what can be made again: GATEDRNN_CACHE, or ``gatedrnn`` in the user's cache.
 
-    The user's cache is %LOCALAPPDATA% on Windows, ~/Library/Caches on macOS, and elsewhere XDG_CACHE_HOME or ~/.cache.
+    The user's cache is ~/Library/Caches on macOS, and elsewhere XDG_CACHE_HOME or ~/.cache.
     """
     named = os.environ.get(CACHE_VARIABLE)
     if named:
         return Path(named).expanduser()
-    if sys.platform == "win32":
-        users = os.environ.get("LOCALAPPDATA") or "~/AppData/Local"
-    elif sys.platform == "darwin":
+    if sys.platform == "darwin":
         users = "~/Library/Caches"
     else:
         users = os.environ.get("XDG_CACHE_HOME") or "~/.cache"

@@ -34,7 +34,7 @@ def read_clip(path: Path) -> np.ndarray:
     except (wave.Error, EOFError, struct.error, RuntimeError) as wrong:  # what wave makes of damaged headers
         raise UnusableError("not an uncompressed WAV file") from wrong
     if len(content) != SAMPLES * _WIDTH:
-        raise UnusableError("broken off")
+        raise UnusableError("truncated")
     samples = np.frombuffer(content, "<i2").astype(np.int16)
     if (samples == samples[0]).all():
         raise UnusableError("silent")
@@ -43,10 +43,10 @@ def read_clip(path: Path) -> np.ndarray:
 
 # In the order in which they are looked at.
 _FAULTS = (
-    "of more than one channel",
-    "not of 16 bits a sample",
-    f"not of {RATE:,} samples a second",
-    f"not of {SAMPLES:,} samples",
+    "not mono",
+    "not 16-bit",
+    f"not sampled at {RATE:,} Hz",
+    f"not {SAMPLES:,} samples long",
 )
 
 

@@ -11,7 +11,7 @@ from gatedrnn.lab.fields import check_known
 
 __all__ = ["check_known", "check_types"]
 
-_WORDS = {int: "a whole number", float: "a number", str: "a text", bool: "true or false", NoneType: "None"}
+_WORDS = {int: "an integer", float: "a number", str: "a string", bool: "true or false", NoneType: "None"}
 
 
 def check_types(options: Any) -> None:

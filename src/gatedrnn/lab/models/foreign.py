@@ -70,7 +70,7 @@ def layers_in(weights: Weights, cell: str, tied: bool | None, forget_gate: str) 
         own = {name: tensor for name, tensor in own.items() if "." not in name}
         try:
             if own[first].dim() != 2 or own[recurrent].dim() != 2:
-                raise ValueError("a weight is a matrix")
+                raise ValueError(f"{first} and {recurrent} must be matrices")
             hidden_size = own[recurrent].shape[0] // shapes[recurrent][0]
             options = _options(own, cell)
             layer = filled(_layer(cell, tied, forget_gate, own[first].shape[1], hidden_size, **options), own)
@@ -79,11 +79,15 @@ def layers_in(weights: Weights, cell: str, tied: bool | None, forget_gate: str) 
             kind = "a" if cell != "lstm" else "a tied" if tied else "an untied"
             sizes = ", ".join(f"{name} {tuple(own[name].shape)}" for name in sorted(own) if name.endswith("_l0"))
             raise ValueError(
-                f"these are not the weights of {kind} {cell} with the gate {forget_gate} ({wrong}): {sizes}"
+                f"the weights do not match {kind} {cell} with the gate {forget_gate} ({wrong}); check --cell, "
+                f"--forget-gate and --tied; found {sizes}"
             ) from None
         found[prefix.removesuffix(".")] = layer
     if not found:
-        raise ValueError(f"no weights of a layer with the cell {cell} and the gate {forget_gate}: {', '.join(wanted)}")
+        raise ValueError(
+            f"found no layer with the cell {cell} and the gate {forget_gate}; expected weights named "
+            f"{', '.join(wanted)}"
+        )
     return found
 
 
@@ -99,7 +103,7 @@ def filled(module: _Module, tensors: Mapping[str, Tensor]) -> _Module:
             raise ValueError(f"{name} is missing")
         tensor = own[name] = tensors[name]
         if tensor.shape != parameter.shape:
-            raise ValueError(f"{name} would be {tuple(parameter.shape)}, not {tuple(tensor.shape)}")
+            raise ValueError(f"{name} has shape {tuple(tensor.shape)}, expected {tuple(parameter.shape)}")
         if not (tensor.is_floating_point() and tensor.layout == torch.strided and tensor.device.type == "cpu"):
             raise ValueError(f"{name} is not an array of floating-point numbers")
     module.load_state_dict(own, assign=True)
@@ -109,10 +113,10 @@ def filled(module: _Module, tensors: Mapping[str, Tensor]) -> _Module:
 def _check_gate(layer: layers.RecurrentLayer, own: Mapping[str, Tensor], entry: Mapping[str, Any]) -> None:
     for option, value in layer.state_dict_entry().items():
         if entry.get(option, value) != value:
-            raise ValueError(f"they were saved with {option}={entry[option]}")
+            raise ValueError(f"saved with {option}={entry[option]}")
     names = layer.state_dict().keys()
     if more := next((name for name in own if _OF_A_LAYER.search(name) and name not in names), None):
-        raise ValueError(f"it would have no {more}")
+        raise ValueError(f"unexpected weight {more}")
 
 
 def _options(own: Mapping[str, Tensor], cell: str) -> dict[str, Any]:

@@ -45,16 +45,16 @@ def read_note(path: Path) -> dict[str, Any] | None:
     try:
         note = json.loads(text)
     except (ValueError, RecursionError) as wrong:
-        raise ValueError(f"{path}: its note about the model is damaged: {wrong}") from None
+        raise ValueError(f"{path}: damaged model metadata: {wrong}") from None
     if not isinstance(note, dict):
-        raise ValueError(f"{path}: its note about the model is damaged: not a JSON object")
+        raise ValueError(f"{path}: damaged model metadata: not a JSON object")
     if note.get("schema") != SCHEMA:
         raise ValueError(f"{path}: written in version {note.get('schema')!r}; this gatedrnn reads version {SCHEMA}")
     for name in ("input_size", "output_size", "last"):
         if name == "last" and note.get(name, 0) is None:  # the head reads all steps
             continue
         if type(note.get(name)) is not int or not 1 <= note[name] <= _LARGEST:
-            raise ValueError(f"{path}: its note about the model is damaged: {name} is {note.get(name)!r}")
+            raise ValueError(f"{path}: damaged model metadata: {name} is {note.get(name)!r}")
     return note
 
 
@@ -70,7 +70,7 @@ def load(path: Path) -> tuple[Network, ModelOptions]:
         model: ModelOptions = made(MODELS[note.get("kind", Model.kind)], note["model"])
         model.check()
     except (KeyError, TypeError, AttributeError, ValueError) as wrong:
-        raise ValueError(f"{path}: its note about the model is damaged: {wrong}") from None
+        raise ValueError(f"{path}: damaged model metadata: {wrong}") from None
     # t_max matters for freshly drawn weights only; files of the first version do not have it.
     network = model.build(Sizes(note["input_size"], note["output_size"], note["last"], t_max=3.0), device="meta")
     try:

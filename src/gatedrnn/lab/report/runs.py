@@ -76,7 +76,7 @@ class LabRun:
     @property
     def ended(self) -> str:
         """The outcome in words."""
-        words = self.outcome.replace("_", " ")
+        words = "time budget spent" if self.outcome == "budget_spent" else self.outcome.replace("_", " ")
         if self.outcome == "finished" and self.part:
             return self.part
         if self.outcome == "diverged":

@@ -32,7 +32,8 @@ class PixelTask(Task):
     """Use only this many training images, for a quick test: a tenth of them for validation, and as many for the test.
     (default: all)"""
     data: str | None = beside(None)
-    """Folder with the data set. (default: the environment variable GATEDRNN_DATA, else the user's cache)"""
+    """Folder with the data set. (default: the environment variable GATEDRNN_DATA, else gatedrnn/data in the user's
+    cache)"""
 
     metric = "accuracy"
     lower_is_better = False

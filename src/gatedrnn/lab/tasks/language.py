@@ -137,7 +137,8 @@ class LanguageTask(Task):
 @dataclass(frozen=True)
 class _PublishedText(LanguageTask):
     data: str | None = beside(None)
-    """Folder with the data set. (default: the environment variable GATEDRNN_DATA, else the user's cache)"""
+    """Folder with the data set. (default: the environment variable GATEDRNN_DATA, else gatedrnn/data in the user's
+    cache)"""
 
     data_set: ClassVar[str]
 

@@ -50,7 +50,8 @@ class Speech(Task):
     """What to do if clips cannot be used (wrong length, rate, width or number of channels; silent, truncated,
     unreadable): skip (noted in the record) or refuse."""
     data: str | None = beside(None)
-    """Folder with the data set. (default: the environment variable GATEDRNN_DATA, else the user's cache)"""
+    """Folder with the data set. (default: the environment variable GATEDRNN_DATA, else gatedrnn/data in the user's
+    cache)"""
 
     name = "speech"
     input_size = 1
@@ -104,7 +105,9 @@ class Speech(Task):
     def _opened(self, say: Say) -> Clips:
         found = clips(WORDS, None if self.data is None else Path(self.data), self.subset, say)
         if self.unusable == "refuse" and found.unusable:
-            raise DataError(f"unusable is refuse, but some clips cannot be used: {found.unusable_text()}")
+            raise DataError(
+                f"unusable is refuse, and some clips cannot be used; remove them or use skip: {found.unusable_text()}"
+            )
         return found
 
     @cached_property

@@ -96,7 +96,9 @@ class Claim:
             found = None
         assert self._lock is not None
         if found is None or (found.st_dev, found.st_ino) != (self._lock.st_dev, self._lock.st_ino):
-            raise RefusedError(f"{self.out} was removed or replaced while this run was training in it")
+            raise RefusedError(
+                f"{self.out} was removed or replaced while this run was training in it; run the same command again"
+            )
         _refuse_links(self.out, (CHECKPOINTS,))
 
 
@@ -151,7 +153,9 @@ def claimed(
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise InUseError(f"{out} is in use: another process is training there") from None
+            raise InUseError(
+                f"{out} is in use by another training process; wait until it ends, or choose another folder"
+            ) from None
         claim = Claim(out, lock)
         claim.check()  # between opening and locking the folder may have been replaced
         begun = begun_run(run, out)
@@ -210,16 +214,18 @@ def begun_run(run: Run, out: Path) -> Begun | None:
     _refuse_links(out, (_LOCK, OPTIONS_FILE, ENVIRONMENT_FILE, METRICS_FILE, RECORD_FILE, CHECKPOINTS))
     if not (out / OPTIONS_FILE).exists():
         if out.is_dir() and any(not name.startswith(".") for name in os.listdir(out)):
-            raise RefusedError(f"{out} is not empty and holds no run: choose another folder")
+            raise RefusedError(f"{out} is not empty and contains no run; choose another folder")
         return None
     options = read_json(out / OPTIONS_FILE)
     check_schema(options, RUN_KIND, out / OPTIONS_FILE)
     for part in ("task", "model", "training"):
         if not isinstance(options.get(part), dict):
-            raise ValueError(f"{out / OPTIONS_FILE} is damaged: it has no {part}")
+            raise ValueError(
+                f"{out / OPTIONS_FILE} is damaged: it has no {part}; restore the file or choose another folder"
+            )
     before = options.get("extends", [])
     if not isinstance(before, list) or not isinstance(options.get("key"), str):
-        raise ValueError(f"{out / OPTIONS_FILE} is damaged: it has no key")
+        raise ValueError(f"{out / OPTIONS_FILE} is damaged: it has no key; restore the file or choose another folder")
     theirs = _shown(options, run)
     differences = _differences(theirs, run)
     extended = bool(differences) and all(name in _LENGTH for name in differences)
@@ -228,7 +234,7 @@ def begun_run(run: Run, out: Path) -> Begun | None:
     elif differences:
         name, (there, here) = next(iter(differences.items()))
         raise RefusedError(
-            f"{out} holds another run: {'task' if name == 'name' else name} is {there} there and {here} here; "
+            f"{out} contains another run: {'task' if name == 'name' else name} is {there}, requested {here}; "
             "choose another folder"
         )
     return Begun(options, (options["key"], *map(str, before)), extended)
@@ -271,14 +277,14 @@ def _check_extension(run: Run, theirs: Mapping[str, Mapping[str, Any]], out: Pat
         there, here = theirs["training"].get(name), getattr(run.training, name)
         if (there is None) != (here is None):
             unit, other = _LENGTH if theirs["training"].get("epochs") is None else reversed(_LENGTH)
-            raise RefusedError(f"{out} holds a run whose length is in {unit}, not in {other}; choose another folder")
+            raise RefusedError(f"{out} contains a run whose length is in {unit}, not in {other}; choose another folder")
         if there is not None and here < there:
             raise RefusedError(
-                f"{out} holds a longer run: {name} is {there} there and {here} here; choose another folder"
+                f"{out} contains a longer run: {name} is {there}, requested {here}; choose another folder"
             )
     if run.training.schedule in ("linear", "cosine"):
         raise RefusedError(
-            f"{out} holds a shorter run that cannot be extended: the learning rate of the schedule "
+            f"{out} contains a shorter run that cannot be extended: the learning rate of the schedule "
             f"{run.training.schedule} depends on the length; choose another folder"
         )
 

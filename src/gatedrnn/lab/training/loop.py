@@ -40,14 +40,17 @@ def train(
 ) -> dict[str, Any]:
     """Train in the folder ``out`` and return the record: start, resume bit-identically, or report a finished run.
 
-    ``progress`` is called with a Status after each update and each evaluation, and with what is to be said.
-    ``declared`` says which run of which experiment this is, and is written beside the options.
+    Args:
+        run: The task, the model and the options of training.
+        out: Folder of the run; created if it does not exist.
+        progress: Called with a Status after each update and each evaluation, and for each note.
+        declared: Which run of which experiment this is; written to options.json.
 
     Ctrl-C ends the run after the update under way, with a checkpoint; so does a BrokenPipeError of ``progress``. A run
     that has ended is extended by a larger number of updates or epochs.
 
-    Raises ValueError for options that cannot be, RefusedError if the folder is not this run's, and OSError if it cannot
-    be written to; then a later call with the same arguments continues from the last checkpoint.
+    Raises ValueError for invalid options, RefusedError if the folder contains another run, and OSError if it cannot be
+    written to; call it again with the same arguments to resume from the last checkpoint.
 
     Under torchrun its processes train the run together: each takes its rows of every batch, and one of them writes.
     """

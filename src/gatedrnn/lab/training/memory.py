@@ -38,7 +38,8 @@ def is_out_of_memory(wrong: BaseException) -> bool:
     """Whether memory could not be allocated. For the CPU, torch has no error class of its own for that."""
     if isinstance(wrong, MemoryError | torch.cuda.OutOfMemoryError):
         return True
-    return isinstance(wrong, RuntimeError) and "DefaultCPUAllocator" in str(wrong)
+    ours = str(wrong).startswith("out of memory")  # of the CPU engine
+    return isinstance(wrong, RuntimeError) and (ours or "DefaultCPUAllocator" in str(wrong))
 
 
 def _check(what: str, numbers: int, instead: str) -> None:

@@ -80,12 +80,13 @@ class Training:
     the learning rate are then in epochs too.
     (default: the length is in updates)"""
     schedule: str = "constant"
-    """constant, steps (times decay after the updates decay_at), linear or cosine (down to 0 at the end), or plateau
-    (times decay when the metric has not improved for patience evaluations)."""
+    """constant; steps (multiplied by decay after each of decay_at); linear or cosine (to 0 at the end); plateau
+    (multiplied by decay when the metric has not improved for patience evaluations)."""
     decay: float | None = None
     """steps, plateau: the factor on the learning rate. (default: 0.2)"""
     decay_at: tuple[int, ...] | None = None
-    """steps: after these updates, or epochs if the length is in epochs; required with steps."""
+    """steps: updates, or epochs if the length is in epochs, after which the learning rate is multiplied by decay;
+    required with steps."""
     patience: int | None = None
     """plateau: evaluations to wait. (default: 20)"""
     evaluate_every: int | None = None
@@ -116,7 +117,7 @@ class Training:
     """Record at each evaluation the gradient norms along the sequence and the share of saturated forget gates, on some
     sequences outside training. (default: with speech and tones)"""
     checkpoint_seconds: float = beside(30.0)
-    """Seconds between checkpoints: a killed run loses no more work than that."""
+    """Least number of seconds between checkpoints; a killed run resumes from the last one."""
     tensorboard: bool = beside(False)
     """Write TensorBoard events too; needs the package tensorboard."""
 
@@ -161,7 +162,9 @@ class Training:
             if value is not None and not 1 <= value <= most:
                 raise ValueError(f"{option} must be between 1 and {most}, got {value}")
         if self.decay_at is not None and not all(1 <= at <= _MOST for at in self.decay_at or (0,)):
-            raise ValueError(f"decay_at must name updates or epochs from 1 on, got {list(self.decay_at)}")
+            raise ValueError(
+                f"decay_at must be a list of updates or epochs, each at least 1, got {list(self.decay_at)}"
+            )
         if self.average_patience is not None and self.optimizer != "sgd":
             raise ValueError(f"average_patience is for the optimizer sgd, not for {self.optimizer}")
         if self.average_patience is not None and self.momentum:

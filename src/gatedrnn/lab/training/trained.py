@@ -64,5 +64,6 @@ def _checkpoint(path: Path, folder: Path, keys: list[str]) -> tuple[Checkpoint, 
         return read_checkpoint(path, keys), {}
     whole, damaged = whole_checkpoints(folder, keys)
     if not whole:
-        raise ValueError(f"{folder} has no checkpoint yet" if not damaged else f"{folder} has no complete checkpoint")
+        what = f"all checkpoints in {folder} are damaged" if damaged else f"{folder} has no checkpoint yet"
+        raise ValueError(f"{what}; resume the run with the command that started it")
     return whole[0], damaged

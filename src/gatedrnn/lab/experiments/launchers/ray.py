@@ -72,7 +72,9 @@ class Ray(Remote):
         most = max((int(node["Resources"]["CPU"]) for node in self._nodes()), default=0)
         if most < threads:
             cores = f"{threads} core" + ("s" if threads > 1 else "")
-            raise LauncherError(f"a run needs {cores}, but the largest node at {self._address} has {most}")
+            raise LauncherError(
+                f"a run needs {cores}, but the largest node at {self._address} has {most}; use fewer --threads"
+            )
 
     def _check_nodes(self) -> None:
         """Ask each node, all at the same time."""

@@ -61,7 +61,7 @@ class Slurm(Remote):
 
     def _check_engine(self) -> None:
         if shutil.which("sbatch") is None:
-            raise LauncherError("SLURM not found: there is no command sbatch")
+            raise LauncherError("SLURM not found: no command sbatch; run the sweep on a machine with SLURM")
 
     def executor(self, folder: Path, threads: int) -> Any:
         """What submits jobs, with their files in the folder."""
