@@ -97,8 +97,8 @@ class Reproduction:
         place = "; ".join(sorted({run.clock for run in runs}))
         declared, said = len(item.declared[budget]), f"{budget.capitalize()} budget"
         return [
-            f"{said}: {len(runs)} of {declared} runs, {ended} of them complete; {hours:.1f} hours of wall-clock "
-            f"time in total ({place}).",
+            f"{said}: {len(runs)} of {declared} runs, {ended} of them complete; {hours:.1f} hours of training by the "
+            f"wall clock, without evaluations ({place}).",
             "",
         ]
 

@@ -7,6 +7,7 @@ import io
 import json
 import math
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -208,3 +209,17 @@ def test_what_cannot_be_generated(
     places = {"adding": str(runs / "adding"), "fast": str(runs / "fast")}
     assert main(["generate", *(argument.format(**places) for argument in arguments)]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_run_of_another_machine(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither its device nor what else it wrote is needed."""
+    shutil.copytree(runs / "adding", tmp_path / "run")
+    path = tmp_path / "run" / "options.json"
+    options = json.loads(path.read_text())
+    options["training"] |= {"device": "cuda:7", "tensorboard": True}
+    path.write_text(json.dumps(options))
+    assert main(["evaluate", str(tmp_path / "run"), "--split", "validation"]) == 0
+    printed = capsys.readouterr()
+    record = json.loads((runs / "adding" / "record.json").read_text())
+    assert f"{record['final']['mse']:.4g}" in printed.out
+    assert printed.err == "warning: the device cuda:7 is not available; using cpu\n"

@@ -33,7 +33,10 @@ SMOKE = ["sweep", "fig:adding_mse", "--budget", "smoke", "--jobs", "1"]
         (["fig:copy_loss", "--seeds", "7"], "--seeds must be chosen from 0,1,2,3,4, got '7'"),
         (["own:tones", "--tasks", "tones_5"], "--tasks must be chosen from tones,tones_500,tones_2000,tones_8000,"),
         (["fig:copy_loss", "--seeds", "x"], "--seeds must be chosen from 0,1,2,3,4, got 'x'"),
-        (["fig:copy_loss", "--seeds", "4", "--models", "NRU"], "no run of --models NRU has one of --seeds 4"),
+        (
+            ["fig:copy_loss", "--seeds", "4", "--models", "NRU"],
+            "no run of fig:copy_loss matches --models NRU --seeds 4",
+        ),
         (["fig:copy_loss", "--jobs", "0"], "--jobs must be at least 1 and at most the "),
         (["fig:copy_loss", "--jobs", "100000"], "--jobs must be at least 1 and at most the "),
         (["fig:copy_loss", "--threads", "100000"], "--threads must be at least 1 and at most the "),

@@ -399,7 +399,9 @@ def test_our_own_layers_get_an_auxiliary_gate(cell: str) -> None:
     x = torch.randn(4, 2, 3, dtype=torch.float64)
     assert torch.equal(layer(x)[0], fresh(x)[0])
     step(torch.randn(2, 3))
-    with pytest.raises(ValueError, match=r"0: cannot change Refine\(\) to Fast\(\), which has no auxiliary weights; make a new"):
+    with pytest.raises(
+        ValueError, match=r"0: cannot change Refine\(\) to Fast\(\), which has no auxiliary weights; make a new"
+    ):
         gatedrnn.convert(nn.ModuleList([layer]), "fast")
 
 

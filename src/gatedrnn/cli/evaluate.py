@@ -56,7 +56,7 @@ class Evaluate:
         try:
             found = self._evaluated(self.checkpoint)
             other = None if self.against is None else self._evaluated(self.against)
-            if other is not None and "blocks" not in other:
+            if other is not None and not all("blocks" in results for results in (found, other)):
                 raise Failure("--against is for language models on test data")
             console_of("stdout").print(_table(found, other), crop=False)
             print(_said(found))
@@ -88,7 +88,7 @@ class Evaluate:
 
 
 def opened(path: Path, own_task: Path | None = None, **changed: object) -> Trained:
-    """The trained network; prints a warning for each damaged checkpoint."""
+    """The trained network; prints a warning for each damaged checkpoint, and for a device that is not available."""
     from gatedrnn.lab.tasks import TASKS
     from gatedrnn.lab.training import UnknownTaskError, open_trained
 
@@ -99,6 +99,8 @@ def opened(path: Path, own_task: Path | None = None, **changed: object) -> Train
         raise Failure(f"{unknown}; for a custom task, pass its file with --task") from unknown
     for folder, wrong in trained.damaged.items():
         print(f"warning: {printable(f'skipped checkpoint {folder.name}: {wrong}')}", file=sys.stderr)
+    if trained.trained_on != (device := trained.run.training.device):
+        print(f"warning: the device {printable(trained.trained_on)} is not available; using {device}", file=sys.stderr)
     return trained
 
 

@@ -118,7 +118,9 @@ class Sweep:
         tasks = _listed("--tasks", self.tasks, dict.fromkeys(grids))
         chosen = experiment.runs(budget, models, None if seeds is None else [int(seed) for seed in seeds], tasks)
         if not chosen:
-            raise Failure(f"no run of --models {self.models} has one of --seeds {self.seeds}")
+            given = {"--models": self.models, "--seeds": self.seeds, "--tasks": self.tasks}
+            asked = " ".join(f"{option} {value}" for option, value in given.items() if value is not None)
+            raise Failure(f"no run of {self.label} matches {asked}")
         return chosen if self.epochs is None else [self._shortened(declared) for declared in chosen]
 
     def _shortened(self, declared: DeclaredRun) -> DeclaredRun:

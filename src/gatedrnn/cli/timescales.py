@@ -173,8 +173,8 @@ def weights_file(path: Path) -> Path:
 
     if path.is_file():
         return path
-    if (path / "weights.safetensors").is_file():
-        return path / "weights.safetensors"
+    if found := _weights_in(path):
+        return found
     if not (path / OPTIONS_FILE).is_file():
         raise ValueError(f"{path} is neither a file nor the folder of a run or checkpoint")
     options = read_json(path / OPTIONS_FILE)
@@ -187,7 +187,16 @@ def weights_file(path: Path) -> Path:
         print(f"warning: {printable(f'skipped checkpoint {folder.name}: {wrong}')}", file=sys.stderr)
     if not whole:
         raise ValueError(f"{path} has no checkpoint; resume the run with the command that started it")
-    return path / CHECKPOINTS / f"{whole[0].update:08d}" / "weights.safetensors"
+    found = _weights_in(path / CHECKPOINTS / f"{whole[0].update:08d}")
+    assert found is not None
+    return found
+
+
+def _weights_in(folder: Path) -> Path | None:
+    """The weights that were evaluated, in the folder of a checkpoint; None if it is none."""
+    from gatedrnn.lab.training.state import AVERAGES_FILE, WEIGHTS_FILE
+
+    return next((folder / name for name in (AVERAGES_FILE, WEIGHTS_FILE) if (folder / name).is_file()), None)
 
 
 def _table(spreads: dict[str, dict[str, Any]], what: str) -> Table:

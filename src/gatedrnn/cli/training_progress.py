@@ -62,7 +62,8 @@ def summary(record: dict[str, Any], out: Path) -> str:
     told = _value(final, metric)
     if "test" in record:
         best, test = record["validation"], record["test"]
-        told = f"validation {_value(best, metric)} at epoch {best['epoch']:.4g}, test {_value(test, metric)}"
+        at = f"update {best['update']}" if best["epoch"] is None else f"epoch {best['epoch']:.4g}"
+        told = f"validation {_value(best, metric)} at {at}, test {_value(test, metric)}"
     return f"{how} in {record['seconds']:.1f} s; {told}; the record is in {out}"
 
 

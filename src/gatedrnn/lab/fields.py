@@ -18,6 +18,9 @@ from pathlib import Path
 from typing import Any
 
 _NEUTRAL, _BESIDE = "neutral", "beside"
+# How a field's type reads if it takes a float, as text or as a type.
+_FLOATS = ("float", "float | None", "<class 'float'>", "Optional[float]", "typing.Optional[float]")
+_EXACT = 2**53  # integers up to here are floats without a change
 
 
 def added(default: Any, neutral: Any) -> Any:
@@ -79,10 +82,23 @@ def made(kind: Any, values: dict[str, Any]) -> Any:
     return kind(**given, **missing)
 
 
+def is_beside(options: Any, name: str) -> bool:
+    """Whether the options have this field, and the result does not depend on it."""
+    return any(field.name == name and _BESIDE in field.metadata for field in dataclasses.fields(options))
+
+
 def with_plain_numbers(options: Any) -> Any:
-    """The options with Python's numbers in place of numpy's, which JSON cannot hold."""
-    values = {field.name: getattr(options, field.name) for field in dataclasses.fields(options)}
-    others = {name: _json(value) for name, value in values.items() if _is_other_number(value)}
+    """The options with Python's numbers in place of numpy's, which JSON cannot hold, and with a float where an integer
+    was given for one: 1 and 1.0 are the same option."""
+    others = {}
+    for field in dataclasses.fields(options):
+        value = getattr(options, field.name)
+        if _is_other_number(value):
+            value = _json(value)
+        if type(value) is int and str(field.type) in _FLOATS and abs(value) <= _EXACT:
+            value = float(value)
+        if value is not getattr(options, field.name):
+            others[field.name] = value
     return dataclasses.replace(options, **others) if others else options
 
 

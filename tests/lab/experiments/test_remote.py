@@ -112,3 +112,10 @@ def test_all_are_given_to_the_engine_or_so_many(jobs: int | None, tmp_path: Path
     pool.go(changed)
     assert given == (3 if jobs is None else jobs)
     assert [run.reason for run in pool.runs] == ["as meant"] * 3
+
+
+def test_a_relative_folder_is_the_same_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process of another machine begins in another folder."""
+    monkeypatch.chdir(tmp_path)
+    pool = Sweep([DeclaredRun("fast", 0, TINY, "fast/seed0")], Path("out"), Threads(None, None))
+    assert pool.runs[0].folder == tmp_path / "out" / "fast" / "seed0"

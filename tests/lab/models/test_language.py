@@ -37,6 +37,7 @@ def _text(steps: int, rows: int = 3, seed: int = 0) -> Tensor:
 def test_the_papers_model_has_its_number_of_parameters(gate: str) -> None:
     model = LanguageModel(forget_gate=gate)
     assert model.tied is (gate == "refine")
+    assert LanguageModel(cell="gru", tied=False) == LanguageModel(cell="gru")
     network = model.build(Sizes(10_000, 10_000, None, 70.0), device="meta")
     assert sum(p.numel() for p in network.parameters() if p.requires_grad) == 24_221_600
 

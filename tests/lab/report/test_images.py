@@ -102,7 +102,11 @@ def test_one_seed_decides_nothing(tmp_path: Path) -> None:
     markdown, _, _ = report(tmp_path, [table])
     assert any(row.startswith("| sigmoid | 95.60 (n = 1) | 95.71 ± 0.02 | partial |") for row in rows(markdown))
     (said,) = [row for row in rows(markdown) if row.startswith("| fast is best on each task")]
-    assert "| not decided |" in said and "fewer than 3 seeds to compare" in said and said.endswith("| partial |")
+    assert (
+        "| not decided |" in said
+        and "fewer than 3 seeds of the same length to compare" in said
+        and said.endswith("| partial |")
+    )
 
 
 def test_the_best_on_test_data(tmp_path: Path) -> None:
@@ -220,3 +224,17 @@ def test_the_declared_tables_can_be_shown() -> None:
         assert set(item.tasks) < set(item.columns)
         assert item.columns["time"].split()[-1] in item.tasks
         assert all(item.columns[task].startswith("%") and "test" in item.columns[task] for task in item.tasks)
+
+
+def test_models_of_different_lengths_are_not_compared(tmp_path: Path) -> None:
+    sweep(tmp_path, ("psmnist",))
+    for seed in range(3):
+        path = tmp_path / "psmnist" / "sigmoid" / f"seed{seed}" / "options.json"
+        options = json.loads(path.read_text())
+        options["training"]["epochs"] = 1
+        path.write_text(json.dumps(options))
+    groups = {group.name: group for group in image_item(MODELS).groups(load(tmp_path)[0])["desk"]}
+    found = Best("fast", ("sigmoid", "refine"), ("psmnist",)).check(groups, None)
+    assert found.holds is None
+    assert "psmnist, sigmoid: fewer than 3 seeds of the same length to compare" in found.seen
+    assert "psmnist, refine: better by" in found.seen

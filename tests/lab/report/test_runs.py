@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gatedrnn.lab.report.measure import Measure
 from gatedrnn.lab.report.runs import load
-from tests.lab.report.records import mse, write_run
+from tests.lab.report.records import declare, mse, write_run
 
 
 def test_what_a_run_says(tmp_path: Path) -> None:
@@ -76,3 +76,13 @@ def test_a_copy_counts_once_as_far_as_it_got(tmp_path: Path) -> None:
         "b_half: the same run as c_whole; counted once",
         "d_copy: the same run as c_whole; counted once",
     ]
+
+
+def test_a_run_that_is_declared_at_two_budgets_counts_at_both(tmp_path: Path) -> None:
+    for budget in ("paper", "desk"):
+        write_run(tmp_path / budget, "fast", 0, key="same")
+        declare(tmp_path / budget, "tones", budget, "fast")
+    write_run(tmp_path / "undeclared", "fast", 0, key="same")
+    runs, warnings = load(tmp_path)
+    assert [run.name for run in runs] == ["desk", "paper"]
+    assert warnings == ["undeclared: the same run as desk; counted once"]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from gatedrnn.lab.experiments import CLAIMS, EXPERIMENTS, OWN
+from gatedrnn.lab.experiments.base import BudgetName
 from gatedrnn.lab.report.document import Section
 from gatedrnn.lab.report.items import item_of, own_items, paper_items
 from gatedrnn.lab.report.ledger import counts
@@ -87,17 +88,22 @@ def test_desk_runs_are_partial(runs: Path) -> None:
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(1.07, "agrees"), (1.0, "differs"), (1.03, "agrees"), (1.2, "differs")])
 def test_the_time_of_the_iterated_gate(ratio: float, verdict: str, runs: Path) -> None:
-    def entry(model: str, seconds: float) -> dict[str, Any]:
-        declared = next(
-            one
-            for one in EXPERIMENTS["tab:sMNIST_results_GRU"].runs("paper", models=[model], seeds=[0], tasks=["psmnist"])
-        )
-        said = {**(declared.says or {}), "key": declared.run.key()}
-        return {**said, "engine": "cpu: kernels", "threads": 1, "rounds": [seconds, seconds]}
-
-    write_times(runs, [entry("fast", 2.0), entry("iterated_fast", 2.0 * ratio)])
+    write_times(runs, [_time("paper", "fast", 2.0), _time("paper", "iterated_fast", 2.0 * ratio)])
     seen = f"large_psmnist/paper: {ratio:.3f} ({ratio:.3f} … {ratio:.3f})"
     assert claims(runs)["text:iterated_time"] == (seen, verdict)
+
+
+@pytest.mark.parametrize("budget", ["desk", "smoke"])
+def test_times_of_other_sizes_decide_nothing(budget: BudgetName, runs: Path) -> None:
+    write_times(runs, [_time(budget, "fast", 2.0), _time(budget, "iterated_fast", 2.14)])
+    seen = f"large_psmnist/{budget}: 1.070 (1.070 … 1.070)"
+    assert claims(runs)["text:iterated_time"] == (seen, "partial")
+
+
+def _time(budget: BudgetName, model: str, seconds: float) -> dict[str, Any]:
+    (declared,) = EXPERIMENTS["tab:sMNIST_results_GRU"].runs(budget, models=[model], seeds=[0], tasks=["psmnist"])
+    said = {**(declared.says or {}), "key": declared.run.key()}
+    return {**said, "engine": "cpu: kernels", "threads": 1, "rounds": [seconds, seconds]}
 
 
 def test_the_time_scales_of_uniform_initialisation(runs: Path) -> None:

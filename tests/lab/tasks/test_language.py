@@ -128,7 +128,7 @@ def test_texts_that_are_too_short(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"bptt": 0}, "bptt must be between 1 and 1000000, got 0"),
+        ({"bptt": 4}, "bptt must be between 5 and 1000000, got 4"),
         ({"frequencies": "test"}, "frequencies must be one of train, all, got 'test'"),
         ({"words": 19}, "words must be at least 20, got 19"),
         ({"valid": ""}, "valid must name a file of text"),

@@ -18,6 +18,7 @@ import pytest
 
 from gatedrnn.lab.fields import added, beside, keyed, made, plain
 from gatedrnn.lab.records import CHECKPOINTS, find_runs, read_json, read_run, write_json
+from gatedrnn.lab.tasks import Adding
 from gatedrnn.lab.training import RefusedError, Run, Training, train
 
 from .runs import SMALL, StopError, changed, result, stop_at
@@ -413,3 +414,59 @@ def test_training_is_what_a_key_is_made_of() -> None:
     base = Run(training=Training(schedule="steps", decay_at=(5,), optimizer="sgd"))
     for name, value in {"stop_patience": 3, "average_patience": 2, "decay_at": (6,), "clip": 0.5}.items():
         assert changed(base, **{name: value}).key() != base.key(), name
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured(Adding):
+    """A custom task whose result depends on an option that is free in the built-in ones."""
+
+    data: str = "a.csv"
+    scale: float = 1.0
+
+
+@pytest.mark.parametrize("update", [6, None])
+def test_a_custom_task_may_have_an_option_called_data(update: int | None, tmp_path: Path) -> None:
+    first = dataclasses.replace(SMALL, task=Measured(10))
+    if update is None:
+        train(first, tmp_path)
+    else:
+        _stopped(tmp_path, update, first)
+    before = _snapshot(tmp_path)
+    other = dataclasses.replace(SMALL, task=Measured(10, data="b.csv"))
+    with pytest.raises(RefusedError, match=r"contains another run: data is a\.csv, requested b\.csv"):
+        train(other, tmp_path)
+    assert _snapshot(tmp_path) == before
+
+
+def test_an_integer_for_a_float_is_the_same_run(tmp_path: Path) -> None:
+    whole = changed(clip=1, lr=1)
+    assert whole.key() == changed(clip=1.0, lr=1.0).key()
+    assert (
+        dataclasses.replace(SMALL, task=Measured(10, scale=2)).key()
+        == dataclasses.replace(SMALL, task=Measured(10, scale=2.0)).key()
+    )
+    _stopped(tmp_path, 4, whole)
+    _stopped(tmp_path, 6, changed(clip=1.0, lr=1.0))
+    train(whole, tmp_path)
+    train(changed(clip=1.0, lr=1.0), tmp_path / "float")
+    assert result(tmp_path) == result(tmp_path / "float")
+
+
+def test_options_with_another_key_are_refused(tmp_path: Path) -> None:
+    """Nothing that is compared differs, but the run is another one."""
+    _stopped(tmp_path, 6)
+    options = read_json(tmp_path / "options.json")
+    write_json(tmp_path / "options.json", {**options, "key": "0" * 32})
+    with pytest.raises(RefusedError, match=r"contains another run: the key in options\.json differs"):
+        train(SMALL, tmp_path)
+
+
+def test_an_end_by_an_evaluation_that_the_longer_run_does_not_make_is_not_its_end(tmp_path: Path) -> None:
+    """The short run is evaluated at its last update, between two evaluations of the longer one."""
+    options = {"evaluate_every": 2, "stop_patience": 2, "lr": 0.3, "clip": None}
+    short, long = changed(updates=3, **options), changed(updates=8, **options)
+    assert train(short, tmp_path / "run")["outcome"] == "stopped_early"
+    whole = train(long, tmp_path / "whole")
+    train(long, tmp_path / "run")
+    assert result(tmp_path / "run") == result(tmp_path / "whole")
+    assert (whole["outcome"], whole["updates"]) == ("stopped_early", 4)

@@ -152,6 +152,16 @@ def test_a_different_environment_is_said_and_kept(
     assert json.loads(path.read_text()) == {**begun, name: before, "later": [begun]}
 
 
+def test_the_note_on_the_environment_survives_a_kill(tmp_path: Path) -> None:
+    """The file already has the new environment: the next process would not see a change."""
+    _stopped(tmp_path, 15)
+    path = tmp_path / "environment.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "torch": "2.4.0"}))
+    _stopped(tmp_path, 15, changed(checkpoint_seconds=1e6))
+    record = train(changed(checkpoint_seconds=1e6), tmp_path)
+    assert [note for note in record["notes"] if note.startswith("resumed in a different environment (torch: 2.4.0")]
+
+
 def test_a_damaged_record_is_written_anew(tmp_path: Path, uninterrupted: dict[str, Any]) -> None:
     train(SMALL, tmp_path)
     _truncate(tmp_path / "record.json")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,14 @@ import pytest
 import safetensors.torch
 import torch
 
+from gatedrnn.cli.training_progress import summary
 from gatedrnn.lab.models import Sizes
 from gatedrnn.lab.records import CHECKPOINTS, read_checkpoint, read_run
-from gatedrnn.lab.training import Run, train
+from gatedrnn.lab.tasks import Adding, Split
+from gatedrnn.lab.training import Run, Training, open_trained, train
 from gatedrnn.lab.training.evaluation import Evaluation
 
-from .runs import StopError, result, stop_at
+from .runs import SMALL, StopError, result, stop_at
 from .toy import IMAGES, TEXT, ToyImages, ToyText, changed
 
 
@@ -174,3 +178,38 @@ def test_a_diverged_run_is_tested_with_its_best_weights(tmp_path: Path) -> None:
 def test_options_that_do_not_go_together(run: Run, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         run.check()
+
+
+@dataclass(frozen=True)
+class AddingWithTest(Adding):
+    """Fresh batches, and a test split."""
+
+    def splits(self, size: int | None) -> Mapping[str, Split]:
+        splits = super().splits(size)
+        return {**splits, "test": splits["validation"]}
+
+
+def test_fresh_batches_and_a_test_split(tmp_path: Path) -> None:
+    run = dataclasses.replace(SMALL, task=AddingWithTest(10))
+    record = train(run, tmp_path)
+    assert record["validation"] == {**record["best"], "epoch": None}
+    assert record["test"]["mse"] == record["best"]["mse"]  # the same sequences, with the same weights
+    assert f"at update {record['best']['update']}, test mse" in summary(record, tmp_path)
+    assert train(run, tmp_path) == record  # complete: nothing is written again
+
+
+def test_what_was_evaluated_is_recorded_and_kept_where_weights_are_averaged(tmp_path: Path) -> None:
+    """A task without a test split: the record and the file for later use have the averages, not the last iterate."""
+    training = Training(
+        optimizer="sgd", lr=0.3, average_patience=1, updates=60, evaluate_every=5, batch_size=8, evaluation_size=20,
+        checkpoint_seconds=0.0, threads=1,
+    )  # fmt: skip
+    run = dataclasses.replace(SMALL, training=training)
+    record = train(run, tmp_path)
+    values = [line["mse"] for line in read_run(tmp_path).metrics]
+    assert any(values[at] > min(values[: at - 1]) for at in range(2, len(values) - 1))  # it averages
+    trained = open_trained(tmp_path)
+    assert Evaluation(trained.run.task, trained.run.training)("validation", trained.network)["mse"] == values[-1]
+    assert trained.update == 60 and record["time_scales"] == read_run(tmp_path).metrics[-1]["time_scales"]
+    last = tmp_path / CHECKPOINTS / "00000060"
+    assert (last / "averages.safetensors").read_bytes() != (last / "weights.safetensors").read_bytes()

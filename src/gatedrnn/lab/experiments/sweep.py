@@ -127,7 +127,7 @@ class Sweep:
 
 def _state(declared: DeclaredRun, out: Path, threads: int) -> RunState:
     """The state of the run in its folder. Raises RefusedError if the folder contains another run."""
-    folder = out / declared.folder
+    folder = out.absolute() / declared.folder  # a process of another machine may run elsewhere
     try:
         record, begun = ended_record(declared.run, folder), begun_run(declared.run, folder)
     except RefusedError:

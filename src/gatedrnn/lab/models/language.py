@@ -82,6 +82,8 @@ class LanguageModel(ModelOptions):
                 object.__setattr__(self, option, default)
         if self.tied is None and self.cell == "lstm":
             object.__setattr__(self, "tied", self.forget_gate == "refine")
+        if self.tied is False and self.cell != "lstm":  # not tied, as always
+            object.__setattr__(self, "tied", None)
 
     def check(self) -> None:
         """Raise ValueError that begins with the option's name and says what is allowed."""

@@ -209,7 +209,8 @@ class Best:
             lacking = []
             for name in self.others:
                 theirs = _tested(groups, name, task, self.column)
-                gains = [ours[seed] - theirs[seed] for seed in sorted(ours.keys() & theirs.keys())]
+                shared = sorted(ours.keys() & theirs.keys(), key=str)  # seeds, with the same length of training
+                gains = [ours[seed] - theirs[seed] for seed in shared]
                 if len(gains) < FEWEST:
                     verdicts.append(None)
                     lacking.append(name)
@@ -218,7 +219,7 @@ class Best:
                 verdicts.append(True if low > 0 else False if high < 0 else None)
                 seen.append(f"{task}, {name}: better by {text.interval(low, high)} ({text.LEVEL})")
             if lacking:
-                seen.append(f"{task}, {', '.join(lacking)}: fewer than {FEWEST} seeds to compare")
+                seen.append(f"{task}, {', '.join(lacking)}: fewer than {FEWEST} seeds of the same length to compare")
         return Checked(what, all_of(verdicts), "; ".join(seen))
 
 
@@ -291,12 +292,15 @@ def ratio_of(ours: UpdateTime | None, other: UpdateTime | None) -> Middle | None
     return middle_of([a / b for a, b in zip(ours.rounds, other.rounds, strict=True)])
 
 
-def _tested(groups: Mapping[str, Group], model: str, task: str, column: str) -> dict[int, float]:
-    """The result on test data by seed, with a sign such that larger is better."""
+def _tested(groups: Mapping[str, Group], model: str, task: str, column: str) -> dict[tuple[object, ...], float]:
+    """The result on test data by seed and length of training, with a sign such that larger is better."""
     part = groups[model].of_task(task) if model in groups else None
-    tested = {run.seed: run.tested_in(column) for run in part.runs} if part is not None else {}
+    runs = part.runs if part is not None else ()
+    tested = {
+        (run.seed, *(run.training.get(unit) for unit in ("updates", "epochs"))): run.tested_in(column) for run in runs
+    }
     sign = -1 if part is not None and part.measure.lower_is_better else 1
-    return {seed: sign * value for seed, value in tested.items() if value is not None}
+    return {place: sign * value for place, value in tested.items() if value is not None}
 
 
 def _not_run(what: str, *models: str) -> Checked:

@@ -15,7 +15,7 @@ from gatedrnn.lab.report.measure import Measure
 from gatedrnn.lab.report.runs import LabRun
 
 # Options of the training that do not change the result of an update.
-_NO_DIFFERENCE = ("seed", "threads", "checkpoint_seconds", "tensorboard", "budget_seconds")
+_NO_DIFFERENCE = ("seed", "threads", "processes", "checkpoint_seconds", "tensorboard", "monitor", "budget_seconds")
 # The options that distinguish the paper's models, and the names by these options.
 _TRAITS = ("cell", "tied", "forget_gate", "forget_init")
 _NAMES = {tuple(getattr(one.model, t) for t in _TRAITS): one.name for one in variants(MODEL_NAMES, hidden_size=1)}

@@ -92,8 +92,8 @@ class LabRun:
 
     @property
     def complete(self) -> bool:
-        """Whether it ran to the end of its options, reached its target or diverged."""
-        return self.outcome in ("finished", "target_reached", "diverged")
+        """Whether it ran to the end of what was declared, reached its target or diverged."""
+        return self.outcome in ("target_reached", "diverged") or (self.outcome == "finished" and not self.part)
 
     def value(self, which: str) -> float | None:
         """The metric in the "final" or the "best" evaluation; of an unfinished run, so far."""
@@ -141,7 +141,10 @@ def load(root: Path, measures: Mapping[str, Measure] | None = None) -> tuple[lis
     warnings = [
         f"{_name(folder, root)}: {_here(warning, folder)}" for folder, several in said.items() for warning in several
     ]
-    for same in (lambda run: run.key, lambda run: run.slot):
+    # A run may be declared at two budgets, and be in the folder of each.
+    budgets = {run.key: run.slot.budget for run in reversed(runs) if run.slot is not None}
+    own = {run.name: run.slot.budget if run.slot is not None else budgets.get(run.key) for run in runs}
+    for same in (lambda run: (run.key, own[run.name]), lambda run: run.slot):
         runs = _without_copies(runs, same, warnings)
     return sorted(runs, key=lambda run: run.name), warnings
 

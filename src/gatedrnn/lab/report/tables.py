@@ -176,7 +176,7 @@ def all_runs(runs: Iterable[LabRun]) -> Table:
         )
         for run in runs
     ]
-    header = ("run", "task", "model", "seed", "how it ended", "best", "last", "wall-clock seconds", "measured on")
+    header = ("run", "task", "model", "seed", "how it ended", "best", "last", "training seconds", "measured on")
     return Table(f"All runs that were read. {WALL_CLOCK}", header, rows)
 
 

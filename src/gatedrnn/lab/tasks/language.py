@@ -65,8 +65,8 @@ class LanguageTask(Task):
         return len(self.corpus.words)
 
     def check(self) -> None:
-        if not 1 <= self.bptt <= 10**6:
-            raise ValueError(f"bptt must be between 1 and {10**6}, got {self.bptt}")
+        if not _LEAST <= self.bptt <= 10**6:
+            raise ValueError(f"bptt must be between {_LEAST} and {10**6}, got {self.bptt}")
         if self.frequencies not in ("train", "all"):
             raise ValueError(f"frequencies must be one of train, all, got {self.frequencies!r}")
         if self.words is not None and self.words < 2 * _ROWS["validation"]:
@@ -231,7 +231,7 @@ class Chunks(Stream):
         halved = torch.rand(count, generator=self._generator) < _HALVED
         means = torch.where(halved, self._bptt / 2, float(self._bptt))
         drawn = torch.normal(means, _SPREAD, generator=self._generator)
-        lengths = drawn.floor().clamp(min=min(_LEAST, self._bptt)).double()
+        lengths = drawn.floor().clamp(min=_LEAST).double()
         ends = (lengths.cumsum(0) * (targets / lengths.sum())).round().long()
         self._cuts = [0, *ends.tolist()]
         self._chunk = 0

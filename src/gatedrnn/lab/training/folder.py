@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from gatedrnn.lab.fields import is_beside
 from gatedrnn.lab.records import (
     CHECKPOINTS,
     ENVIRONMENT_FILE,
@@ -34,8 +35,9 @@ from gatedrnn.lab.records import (
 from gatedrnn.lab.training.run import Run
 
 _LOCK = ".lock"
-# May differ from those of a begun run: how often it is saved, what else is written, and where the data is.
-_FREE = ("checkpoint_seconds", "tensorboard", "data")
+# May differ from those of a begun run: how often it is saved, what else is written, and where the data is. A custom
+# task may have an option of such a name on which its result depends.
+_FREE = ("checkpoint_seconds", "tensorboard", "data", "processes")
 # Where a longer run differs from the one that it extends.
 _LENGTH = ("updates", "epochs")
 _OUTCOMES = ("finished", "target_reached", "stopped_early", "budget_spent", "diverged")
@@ -134,7 +136,7 @@ def _is_whole(record: Mapping[str, Any]) -> bool:
             isinstance(part, dict) and isinstance(part.get(metric, "missing"), number | None)
             for part in (record.get("final"), *tested.values())
         )
-        and (not tested or isinstance(record["validation"].get("epoch"), number))
+        and (not tested or isinstance(record["validation"].get("epoch", "missing"), number | None))
     )
 
 
@@ -237,6 +239,8 @@ def begun_run(run: Run, out: Path) -> Begun | None:
             f"{out} contains another run: {'task' if name == 'name' else name} is {there}, requested {here}; "
             "choose another folder"
         )
+    elif options["key"] != run.key():
+        raise RefusedError(f"{out} contains another run: the key in {OPTIONS_FILE} differs; choose another folder")
     return Begun(options, (options["key"], *map(str, before)), extended)
 
 
@@ -256,7 +260,8 @@ def _differences(theirs: Mapping[str, Mapping[str, Any]], asked: Run) -> dict[st
     for part in ("task", "model", "training"):
         for name in dict.fromkeys([*theirs[part], *ours[part]]):
             there, here = theirs[part].get(name), ours[part].get(name)
-            if there == here or name in (*_FREE, "processes") or (name == "threads" and here is None):
+            free = name in _FREE and is_beside(getattr(asked, part), name)
+            if there == here or free or (name == "threads" and here is None):
                 continue
             found[name] = (there, here)
     return found

@@ -87,7 +87,7 @@ def _train(
     notes += [remark for remark in task.remarks if remark not in state.counts.notes]
     if claim.writes and (elsewhere := write_environment(claim.out, environment(engine_of(run, network)))):
         notes.append(elsewhere)
-    counts = state.counts
+    counts, known = state.counts, list(state.counts.notes)
     counts.notes += notes
     if claim.begun:
         notes.append(f"resuming from update {counts.update}")
@@ -145,6 +145,8 @@ def _train(
             say(note=note)
         if not state.metrics:
             evaluate()
+        elif counts.outcome is None and ranks.most(counts.notes != known)[0]:
+            state.save()  # the folder no longer shows what these notes say: a kill must not lose them
         saved = time.monotonic()
         while counts.outcome is None:
             begin = time.perf_counter()
@@ -182,7 +184,9 @@ def _train(
                 saved = time.monotonic()
 
     state.save()
-    record = make_record(run, pace, counts, state.metrics, network, evaluation.sample("validation", network))
+    with averaged(state.optimizer):  # the weights that were evaluated
+        sample = evaluation.sample("validation", network)
+        record = make_record(run, pace, counts, state.metrics, network, sample, evaluation.has_test)
     if state.best is not None:
         state.load_best()
         record["test"] = json_safe(evaluation("test", network))

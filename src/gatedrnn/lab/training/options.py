@@ -110,7 +110,7 @@ class Training:
     """Processes that share each batch, as started by torchrun. A run resumes with the same number, unless a different
     one is given here, which is then noted. (default: the number started)"""
     device: str = "cpu"
-    """Device: cpu, cuda, cuda:1, mps, …"""
+    """Device: cpu, cuda, cuda:1, mps, …; a run resumes bit-identically on the cpu only."""
     autocast: str | None = None
     """bfloat16: torch's automatic mixed precision. float16 would need the loss to be scaled. (default: off)"""
     monitor: bool | None = beside(None)
@@ -191,12 +191,13 @@ class Training:
 
 
 def _check_device(name: str) -> None:
-    if not _usable(name):
-        usable = [device for device in ("cpu", "cuda", "mps", "xpu") if _usable(device)]
+    if not is_usable(name):
+        usable = [device for device in ("cpu", "cuda", "mps", "xpu") if is_usable(device)]
         raise ValueError(f"device must be one that torch can use here ({', '.join(usable)}), got {name!r}")
 
 
-def _usable(device: str) -> bool:
+def is_usable(device: str) -> bool:
+    """Whether torch can compute on the device here."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about deprecated devices

@@ -44,8 +44,10 @@ def make_record(
     metrics: list[dict[str, Any]],
     network: Network,
     batch: Batch,
+    tested: bool,
 ) -> dict[str, Any]:
-    """What record.json holds. The gates are measured on some of the sequences of a batch."""
+    """What record.json holds. The gates are measured on some of the sequences of a batch. ``tested``: the task has a
+    test split."""
     task, data = run.task, batch.input.to(run.training.device)
     best = best_of(task, metrics)
     record = {
@@ -76,6 +78,7 @@ def make_record(
     if pace.updates_an_epoch is not None:
         record["epochs"] = pace.epoch(counts.update)
         record["seconds_an_epoch"] = counts.seconds / counts.update * pace.updates_an_epoch if counts.update else None
+    if pace.updates_an_epoch is not None or tested:
         record["validation"] = {**_short(task, best), "epoch": pace.epoch(best["update"])}
     return json_safe(record)  # type: ignore[no-any-return]
 

@@ -38,6 +38,8 @@ from gatedrnn.lab.training.run import Run
 from gatedrnn.lab.training.schedule import averages
 
 WEIGHTS_FILE, BEST_FILE, _STATE = "weights.safetensors", "best.safetensors", "state.safetensors"
+#: The averages that are evaluated, where training continues with other weights.
+AVERAGES_FILE = "averages.safetensors"
 _CARRY = "carry."
 
 
@@ -142,6 +144,9 @@ class State:
         }
         if self.best is not None:
             files[BEST_FILE] = self.best
+        if self.averaging:
+            with averaged(self.optimizer):
+                files[AVERAGES_FILE] = weights_bytes(self.network, self.run.model)
         counts = dataclasses.asdict(self.counts)
         note = {"key": self.run.key(), "metrics_bytes": len(metrics), "averaging": self.averaging, "counts": counts}
         if data := self.run.task.fingerprint():
@@ -193,6 +198,9 @@ class State:
         return notes
 
     def _on_the_way(self, checkpoint: Checkpoint) -> bool:
-        """Whether a run of this length passes this update: a shorter run was evaluated at its end."""
-        update, outcome = checkpoint.update, checkpoint.note["counts"]["outcome"]
-        return outcome != "finished" or update == self.pace.updates or update % self.pace.evaluate_every == 0
+        """Whether a run of this length passes this state: a shorter run was evaluated at its end, and may have ended
+        by that evaluation."""
+        update, counts = checkpoint.update, checkpoint.note["counts"]
+        if counts["outcome"] in (None, "budget_spent") or counts["diverged_at"] == update + 1:  # by no such evaluation
+            return True
+        return update == self.pace.updates or update % self.pace.evaluate_every == 0

@@ -12,8 +12,9 @@ import safetensors.torch
 from gatedrnn.lab.models import Network, Sizes, filled
 from gatedrnn.lab.records import CHECKPOINTS, OPTIONS_FILE, Checkpoint, read_checkpoint, read_json, whole_checkpoints
 from gatedrnn.lab.tasks import TASKS, Task
+from gatedrnn.lab.training.options import is_usable
 from gatedrnn.lab.training.run import Run
-from gatedrnn.lab.training.state import BEST_FILE, WEIGHTS_FILE, check_data
+from gatedrnn.lab.training.state import AVERAGES_FILE, BEST_FILE, WEIGHTS_FILE, check_data
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,8 @@ class Trained:
     #: The update at which the weights were those of the network; None where it is not known.
     update: int | None
     damaged: Mapping[Path, str]
+    #: The device of the training; that of the network is the CPU where it cannot be used here.
+    trained_on: str
 
 
 def open_trained(path: Path, tasks: Mapping[str, type[Task]] = TASKS, **changed: object) -> Trained:
@@ -44,19 +47,23 @@ def open_trained(path: Path, tasks: Mapping[str, type[Task]] = TASKS, **changed:
         if name not in known:
             raise ValueError(f"{name} is not an option of the task {run.task.name}")
     task = dataclasses.replace(run.task, **given)  # type: ignore[type-var]
-    run = dataclasses.replace(run, task=task)
+    trained_on = run.training.device
+    device = trained_on if is_usable(trained_on) else "cpu"
+    run = dataclasses.replace(
+        run, task=task, training=dataclasses.replace(run.training, device=device, tensorboard=False)
+    )
     run.check()
     checkpoint, damaged = _checkpoint(path, folder, [options["key"], *options.get("extends", [])])
     # Another text may be evaluated; with other clips, some that were trained on would be test clips.
     check_data(task, checkpoint, "vocabulary", "clips")
-    name = BEST_FILE if BEST_FILE in checkpoint.files else WEIGHTS_FILE
+    name = next(name for name in (BEST_FILE, AVERAGES_FILE, WEIGHTS_FILE) if name in checkpoint.files)
     network = run.model.build(Sizes(task.input_size, task.output_size, task.last, task.t_max), device="meta")
     try:
         filled(network, safetensors.torch.load(checkpoint.files[name]))
     except ValueError as wrong:
         raise ValueError(f"{path}: its weights do not fit the task {task.name}: {wrong}") from None
     update = None if name == BEST_FILE else checkpoint.update
-    return Trained(run, network.to(run.training.device), update, damaged)
+    return Trained(run, network.to(device), update, damaged, trained_on)
 
 
 def _checkpoint(path: Path, folder: Path, keys: list[str]) -> tuple[Checkpoint, Mapping[Path, str]]:
