@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import gatedrnn
-from tests.conformance.cases import ALL_CASES, Case, as_argument, random_state, spread
+from tests.conformance.cases import ALL_CASES, CELL_CASES, Case, as_argument, random_state, spread
 from tests.gates.own import Logarithm
 from tests.layers.tolerances import REGROUPED, assert_close
 
@@ -63,6 +63,20 @@ def test_both_forms_with_everything(plain: bool) -> None:
     program = gatedrnn.export.program(layer, arguments(4, 3), plain=plain)
     assert ("gatedrnn.scan.default" in targets(program)) is not plain
     for steps, batch in ((2, 6), (19, 2)):
+        given = arguments(steps, batch)
+        with torch.no_grad():
+            assert_close(program.module()(*given), layer(*given), REGROUPED, torch.float64)
+
+
+@pytest.mark.parametrize("cell", ["minimal_rnn", "fastgrnn", "nru"])
+def test_lengths_do_not_fix_the_number_of_steps(cell: str) -> None:
+    layer = made(next(case for case in CELL_CASES if case.cell == cell))
+
+    def arguments(steps: int, batch: int) -> tuple[Any, ...]:
+        return torch.randn(steps, batch, I, dtype=torch.float64), None, torch.arange(batch) % steps + 1
+
+    program = gatedrnn.export.program(layer, arguments(5, 2))
+    for steps, batch in ((2, 6), (7, 3)):
         given = arguments(steps, batch)
         with torch.no_grad():
             assert_close(program.module()(*given), layer(*given), REGROUPED, torch.float64)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch._subclasses import FakeTensorMode
 
+import gatedrnn
 from gatedrnn.gates import SigmoidOf, Softsign, program_of, tracing
 from gatedrnn.gates.program import OPERATIONS, Program, ProgramGate
 from tests.gates.own import OWN, Cubic, Scaled
@@ -193,7 +194,7 @@ class WithList(SigmoidOf):
 
 
 def test_an_unhashable_field() -> None:
-    assert program_of(WithList(), torch.float32) == "a field of it cannot be hashed"
+    assert program_of(WithList(), torch.float32) == "a field of it cannot be compared by value"
 
 
 class Multiple(SigmoidOf):
@@ -257,7 +258,7 @@ def test_a_field_whose_hash_raises() -> None:
 
     gate = gate_of(lambda z: z)
     gate.__dict__["field"] = Angry()
-    assert program_of(gate, torch.float32) == "a field of it cannot be hashed"
+    assert program_of(gate, torch.float32) == "a field of it cannot be compared by value"
 
 
 def test_the_default_dtype_is_part_of_a_gate() -> None:
@@ -384,3 +385,29 @@ def test_damaged_texts() -> None:
         with pytest.raises(ValueError):  # noqa: PT011 - several texts
             Program.parse(text)
     assert set(OPERATIONS) >= {"where", "pow", "copy"}
+
+
+class Knob:
+    """Equal to itself only, whatever its value."""
+
+    k = 1.0
+
+
+@dataclass(frozen=True)
+class Turned(SigmoidOf):
+    knob: Knob
+
+    def alpha(self, z: Tensor) -> Tensor:
+        return z * self.knob.k
+
+    def alpha_derivative(self, z: Tensor) -> Tensor:
+        return torch.full_like(z, self.knob.k)
+
+
+def test_an_object_that_can_change_is_read_at_every_call() -> None:
+    gate = Turned(Knob())
+    layer, x = gatedrnn.LSTM(2, 3, forget_gate=gate), torch.randn(4, 1, 2)
+    before = layer(x)[0]
+    gate.knob.k = 3.0
+    assert (layer(x)[0] - before).abs().max() > 1e-3
+    assert program_of(gate, torch.float32) == "a field of it cannot be compared by value"

@@ -355,3 +355,13 @@ def test_drop_connect_extremes() -> None:
     for bad in (-0.1, 1.1, float("nan"), "half", True):
         with pytest.raises(ValueError, match="weight_dropout should be a number in range"):
             gatedrnn.GRU(I, H, weight_dropout=bad)
+
+
+def test_gate_values_are_those_of_the_kernel_under_autocast() -> None:
+    """The kernel computes in float32 there; so do the gate values, and the time scales on data."""
+    layer, x = gatedrnn.LSTM(64, 64, forget_gate="fast"), 5 * torch.randn(5, 2, 64)
+    expected, scales = layer(x, return_states="gates")[2], gatedrnn.time_scales(layer, x)["l0"]
+    with torch.autocast("cpu", torch.bfloat16):
+        found, measured = layer(x, return_states="gates")[2], gatedrnn.time_scales(layer, x)["l0"]
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-7)
+    torch.testing.assert_close(measured.mean, scales.mean, rtol=1e-5, atol=0)

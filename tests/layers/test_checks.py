@@ -341,3 +341,36 @@ def test_switches_are_bool(option: str) -> None:
 def test_convert_takes_a_module() -> None:
     with pytest.raises(TypeError, match=r"^convert takes a torch\.nn\.Module, got str$"):
         gatedrnn.convert("x", "fast")  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_wrong_arguments_are_errors_also_after_calls_of_the_same_kind(before: bool) -> None:
+    layer, cell, x = gatedrnn.LSTM(4, 5), gatedrnn.LSTMCell(4, 5), torch.randn(2, 3, 4)
+    if before:
+        for _ in range(3):
+            layer(x), cell(x[0])
+    for empty in ((), []):
+        with pytest.raises(RuntimeError, match=r"hx must be a tuple \(h_0, c_0\), got 0 tensor\(s\)"):
+            layer(x, empty)
+        with pytest.raises(RuntimeError, match=r"hx must be a tuple \(h_0, c_0\), got 0 tensor\(s\)"):
+            cell(x[0], empty)
+    with pytest.raises(ValueError, match="return_states"):
+        layer(x, return_states=None)
+
+
+def test_another_default_device_does_not_matter() -> None:
+    layer, x = gatedrnn.GRU(2, 3, weight_dropout=0.5), torch.randn(5, 2, 2)
+    torch.manual_seed(0)
+    expected = layer(x, lengths=[3, 5])
+    torch.manual_seed(0)
+    with torch.device("meta"):
+        found = layer(x, lengths=[3, 5])
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+def test_lengths_of_mapped_batches() -> None:
+    layer, x = gatedrnn.GRU(2, 3), torch.randn(4, 5, 2, 2)
+    lengths = torch.tensor([[1, 5], [2, 4], [5, 5], [3, 1]])
+    found = torch.vmap(lambda x, lengths: layer(x, lengths=lengths)[0])(x, lengths)
+    expected = torch.stack([layer(part, lengths=own)[0] for part, own in zip(x, lengths, strict=True)])
+    torch.testing.assert_close(found, expected)

@@ -259,3 +259,8 @@ def test_the_default_dtype_does_not_matter() -> None:
     finally:
         torch.set_default_dtype(before)
     torch.testing.assert_close(found, expected, rtol=0, atol=0)
+
+
+def test_an_empty_batch_has_as_many_chunks_with_lengths() -> None:
+    layer, x = gatedrnn.GRU(2, 3), torch.randn(5, 0, 2)
+    assert len(list(gatedrnn.chunks(layer, x, 2, lengths=[]))) == len(list(gatedrnn.chunks(layer, x, 2))) == 3

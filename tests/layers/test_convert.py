@@ -7,6 +7,7 @@ import itertools
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -451,4 +452,86 @@ class _PerUnit(gatedrnn.gates.SigmoidOf):
 def test_gates_with_a_tensor_are_exchanged() -> None:
     layer = gatedrnn.LSTM(2, 3, forget_gate=_PerUnit(torch.ones(3)))
     new = _PerUnit(2 * torch.ones(3))
+    assert gatedrnn.convert(layer, new).forget_gate is new
+
+
+def test_what_a_user_called_aux_is_kept() -> None:
+    layer = gatedrnn.LSTM(2, 3)
+    layer.aux_scale = scale = nn.Parameter(torch.full((3,), 7.0))
+    layer.aux = nn.Linear(3, 1)
+    gatedrnn.convert(layer, "refine")
+    assert layer.aux_scale is scale and scale.tolist() == [7.0] * 3
+    fresh = gatedrnn.LSTM(2, 3, forget_gate="refine").state_dict().keys()
+    assert {name for name in layer.state_dict() if "l0" in name} == fresh
+    assert all(parameter.abs().max() < 8 for parameter in layer.parameters())  # nothing is left undefined
+
+
+def test_a_compiled_layer_is_refused_and_nothing_is_changed() -> None:
+    """The compiled module calls the layer that it was made of, whatever stands in its place."""
+    layer = nn.LSTM(2, 3)
+    compiled = torch.compile(layer, backend="eager")
+    model = nn.Sequential(nn.GRU(2, 2), compiled)
+    with pytest.raises(ValueError, match="1: is compiled and would run the old layer; convert, then compile"):
+        gatedrnn.convert(model, "fast")
+    assert type(model[0]) is nn.GRU
+    inside = torch.compile(nn.Sequential(nn.LSTM(2, 3)), backend="eager")  # looked up at each call
+    x = torch.randn(4, 1, 2)
+    converted = gatedrnn.convert(inside, "fast")
+    torch.testing.assert_close(converted(x)[0], converted._orig_mod[0](x)[0])
+
+
+@pytest.mark.parametrize("shared", ["b_z_l0", "b_u_l0"])
+def test_matched_biases_of_a_minimal_rnn_that_shares_one(shared: str) -> None:
+    model = nn.ModuleList([gatedrnn.MinimalRNN(2, 3), gatedrnn.MinimalRNN(2, 3)])
+    setattr(model[1], shared, getattr(model[0], shared))
+    before = [gatedrnn.time_scales(layer)["l0"] for layer in model]  # type: ignore[arg-type]
+    gatedrnn.convert(model, "fast", match="bias")
+    after = [gatedrnn.time_scales(layer)["l0"] for layer in model]  # type: ignore[arg-type]
+    torch.testing.assert_close(after, before, rtol=1e-5, atol=0)
+
+
+def test_matched_biases_of_which_one_is_shared() -> None:
+    """Of the second layer the other bias is moved."""
+    layer = nn.LSTM(2, 3, 2)
+    layer.bias_ih_l1 = layer.bias_ih_l0
+    before = gatedrnn.time_scales(layer)
+    torch.testing.assert_close(
+        gatedrnn.time_scales(gatedrnn.convert(layer, "fast", match="bias")), before, rtol=1e-5, atol=0
+    )
+
+
+def test_biases_shared_in_different_pairs_are_refused() -> None:
+    layer = nn.LSTM(2, 3, 3)
+    layer.bias_hh_l1 = layer.bias_ih_l0
+    layer.bias_hh_l2, layer.bias_ih_l2 = layer.bias_hh_l0, layer.bias_ih_l1
+    values = copy.deepcopy(layer.state_dict())
+    with pytest.raises(ValueError, match="layers share their biases in different pairs"):
+        gatedrnn.convert(layer, "fast", match="bias")
+    torch.testing.assert_close(layer.state_dict(), values, rtol=0, atol=0)
+
+
+def test_a_bias_beyond_its_dtype_is_the_largest_and_is_warned_about() -> None:
+    layer = nn.LSTM(2, 3)
+    with torch.no_grad():
+        layer.bias_ih_l0.fill_(100.0)
+    with pytest.warns(UserWarning, match=r"beyond the range of torch\.float32 are set to its largest number"):
+        converted: Any = gatedrnn.convert(layer, "softsign", match="bias")
+    assert converted.bias_ih_l0[3:6].tolist() == [torch.finfo(torch.float32).max] * 3
+
+
+@dataclass(frozen=True, eq=False)
+class _WithArray(gatedrnn.gates.SigmoidOf):
+    c: Any
+
+    def alpha(self, z: Tensor) -> Tensor:
+        return z
+
+    def alpha_derivative(self, z: Tensor) -> Tensor:
+        return torch.ones_like(z)
+
+
+def test_gates_with_an_array_are_exchanged() -> None:
+    """Arrays have no common truth, and say so with another error than tensors."""
+    layer = gatedrnn.LSTM(2, 3, forget_gate=_WithArray(np.ones(3)))
+    new = _WithArray(2 * np.ones(3))
     assert gatedrnn.convert(layer, new).forget_gate is new

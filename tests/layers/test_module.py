@@ -5,12 +5,14 @@ from __future__ import annotations
 import copy
 import io
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 import gatedrnn
 
@@ -128,3 +130,23 @@ def test_a_module_without_a_gate_takes_none(kind: type[Any]) -> None:
     module = kind(2, 3)
     with pytest.raises(AttributeError, match=f"^{kind.__name__} has no forget gate$"):
         module.forget_gate = "fast"
+
+
+def test_the_same_options_do_not_warn() -> None:
+    """2 and 2.0, and a function that has another address."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gatedrnn.JANET(2, 3, beta=2.0).load_state_dict(gatedrnn.JANET(2, 3, beta=2).state_dict())
+        saved = gatedrnn.LSTM(2, 3, forget_gate=_OfFunction(lambda z: z)).state_dict()
+        gatedrnn.LSTM(2, 3, forget_gate=_OfFunction(lambda z: z)).load_state_dict(saved)
+
+
+@dataclass(frozen=True)
+class _OfFunction(gatedrnn.gates.SigmoidOf):
+    function: Callable[[Tensor], Tensor]
+
+    def alpha(self, z: Tensor) -> Tensor:
+        return self.function(z)
+
+    def alpha_derivative(self, z: Tensor) -> Tensor:
+        return torch.ones_like(z)

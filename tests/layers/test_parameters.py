@@ -299,3 +299,20 @@ def test_weights_that_are_computed_from_others_are_drawn_again(how: str) -> None
         expected = drawn
     layer(torch.zeros(1, 1, 2))  # computes the weight anew
     torch.testing.assert_close(layer.weight_hh_l0.detach(), expected)
+
+
+@pytest.mark.parametrize("name", ["LSTM", "FastGRNN", "NRU"])
+@pytest.mark.parametrize("init", [None, "constant", "power_law", gatedrnn.inits.Chrono(50.0)])
+def test_layers_of_fake_tensors(name: str, init: Any) -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    options = {} if name == "NRU" else {"forget_init": init}
+    with FakeTensorMode():
+        layer = getattr(gatedrnn, name)(2, 3, **options)
+    assert {type(p).__name__ for p in layer.parameters()} <= {"FakeTensor", "Parameter"}
+
+
+def test_an_initial_bias_beyond_its_dtype_is_warned_about() -> None:
+    with pytest.warns(UserWarning, match=r"beyond the range of torch\.float16"):
+        layer = gatedrnn.LSTM(2, 8, dtype=torch.float16, forget_gate="softsign", forget_init=gatedrnn.inits.Chrono(1e6))
+    assert layer.bias_ih_l0.isfinite().all()

@@ -32,6 +32,7 @@ class JANETEquations(FusedCell):
             raise TypeError(f"beta should be a number, got: {type(self.beta).__name__}")
         if not abs(self.beta) <= LARGEST_BETA:  # a NaN is not
             raise ValueError(f"beta must lie between {-LARGEST_BETA:g} and {LARGEST_BETA:g}, got {self.beta}")
+        object.__setattr__(self, "beta", float(self.beta))
 
     def update(self, gate: Gate, w: Weights, a: PreActivations, state: State) -> State:
         (h,) = state

@@ -113,7 +113,7 @@ class Gate(ABC):
 
     def _solve(self, name: str, probability: PreActivation, complement: bool) -> Any:
         (p,), dtype = stable.widen(probability)
-        if not (p.is_meta or torch.compiler.is_compiling()):
+        if not (stable.has_no_values(p) or torch.compiler.is_compiling()):
             outside = ~((p > 0) & (p < 1))
             if bool(outside.any()):
                 raise ValueError(

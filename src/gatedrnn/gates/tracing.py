@@ -38,7 +38,7 @@ def program_of(gate: Gate, dtype: torch.dtype) -> Program | str:
     key = _key(gate, dtype)
     found = _remembered(key, lambda: _traced(gate, dtype))
     if key is None and isinstance(found, Program):
-        return "a field of it cannot be hashed"
+        return "a field of it cannot be compared by value"
     return found
 
 
@@ -73,12 +73,14 @@ def _remembered(key: Any, make: Callable[[], Program | str]) -> Program | str:
 
 
 def _key(gate: Gate, dtype: torch.dtype) -> Any:
-    """Equal for gates with the same methods and fields, None if a field cannot be hashed.
+    """Equal for gates with the same methods and fields, None if a field cannot be hashed or compared by value.
 
     The fields are compared one by one: the gate's own ``==`` may leave some out. The text tells 0.0 from −0.0 and 1
     from True. A number without a dtype has torch's default dtype.
     """
     fields = [(name, type(value), _text(value), value) for name, value in sorted(_fields(gate).items())]
+    if any(_is_compared_by_identity(value) for _, _, _, value in fields):
+        return None
     methods = [getattr(type(gate), method) for method in _METHODS]
     key = (type(gate), *methods, *fields, dtype, torch.get_default_dtype())
     try:
@@ -95,6 +97,12 @@ def _fields(gate: Gate) -> dict[str, Any]:
         for name in (slots,) if isinstance(slots, str) else slots:
             fields[name] = getattr(gate, name, None)
     return fields
+
+
+def _is_compared_by_identity(value: object) -> bool:
+    """Whether it stays equal to itself when its attributes change. Functions, classes and torch's dtypes have none."""
+    fixed = value is None or callable(value) or isinstance(value, torch.dtype | torch.device | torch.layout)
+    return type(value).__hash__ is object.__hash__ and not fixed
 
 
 def _text(value: object) -> str:

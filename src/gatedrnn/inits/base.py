@@ -9,13 +9,15 @@ import torch
 from torch import Tensor
 
 from gatedrnn.gates import Gate
+from gatedrnn.gates.stable import has_no_values
 
 
 class ForgetInit(ABC):
     """Draws the forget biases of one layer. A frozen dataclass; compared by value.
 
     ``init(gate, hidden_size, generator=None)`` returns float64 biases, one tensor of ``hidden_size`` per
-    pre-activation of the gate. The caller casts them last. On the meta device no value is computed or drawn.
+    pre-activation of the gate. The caller casts them last. On the meta device, and of fake tensors, no value is
+    computed or drawn.
     """
 
     #: Whether an untied cell's input gate (always a sigmoid) starts at b_i = −logit φ(b_f).
@@ -36,10 +38,9 @@ class ForgetInit(ABC):
         if hidden_size < self.smallest_size:
             raise ValueError(f"{self!r} needs hidden_size ≥ {self.smallest_size}, got {hidden_size}")
         device = torch.get_default_device() if device is None else torch.device(device)
-        if device.type == "meta":
-            return tuple(
-                torch.empty(hidden_size, dtype=torch.float64, device="meta") for _ in range(gate.preactivations)
-            )
+        empty = tuple(torch.empty(hidden_size, dtype=torch.float64, device=device) for _ in range(gate.preactivations))
+        if has_no_values(empty[0]):
+            return empty
         with torch.device("cpu" if generator is None else generator.device):
             return tuple(bias.to(device) for bias in self._biases(gate, hidden_size, generator))
 

@@ -153,7 +153,7 @@ class RecurrentLayer(RecurrentModule):
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx, lengths, return_states)
         layers = self._weights()  # once: a parametrisation may be costly, or count its calls
-        plain = lengths is None and not return_states and self._repeats()
+        plain = lengths is None and return_states is False and self._repeats()
         if plain and (found := self._repeated(input, hx, layers)) is not None:
             return found
         check_dimensions(self._name, input)

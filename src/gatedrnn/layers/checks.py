@@ -12,6 +12,7 @@ from torch import Tensor
 from gatedrnn import inits
 from gatedrnn.cells import Cell, Weights
 from gatedrnn.engines.packing import check_batch_sizes
+from gatedrnn.gates.stable import has_no_values
 from gatedrnn.inits import ForgetInit
 
 
@@ -170,10 +171,10 @@ def state_tuple(layer: str, cell: Cell, hx: Tensor | Sequence[Tensor] | None) ->
 
 
 def states_given(cell: Cell, hx: object) -> Sequence[Any]:
-    """What was passed as hx, entry by entry and unchecked; nothing for None."""
+    """What was passed as hx, entry by entry and unchecked; nothing for None. A tuple of another length is one entry."""
     if hx is None:
         return ()
-    return hx if len(cell.states) > 1 and isinstance(hx, (tuple, list)) else (hx,)
+    return hx if isinstance(hx, (tuple, list)) and len(hx) == len(cell.states) > 1 else (hx,)
 
 
 def check_state(layer: str, name: str, state: Tensor, x: Tensor, expected: tuple[int, ...]) -> None:
@@ -195,12 +196,13 @@ def checked_lengths(layer: str, lengths: Tensor | Sequence[int] | None, x: Tenso
     if not isinstance(lengths, Tensor):
         if not hasattr(lengths, "__len__") or isinstance(lengths, str | bytes):
             raise TypeError(f"{layer}: lengths must be a tensor or a sequence of integers, got {lengths!r}")
-        lengths = torch.tensor(lengths, dtype=None if len(lengths) else torch.int64)  # of an empty list: floats
+        lengths = torch.tensor(lengths, dtype=None if len(lengths) else torch.int64, device="cpu")  # []: floats
     if lengths.dtype.is_floating_point or lengths.dtype.is_complex or lengths.dtype == torch.bool:
         raise TypeError(f"{layer}: lengths must be integers, got {lengths.dtype}")
     if lengths.shape != (x.shape[1],):
         raise ValueError(f"{layer}: lengths must have one entry per row, ({x.shape[1]},), got {tuple(lengths.shape)}")
-    if not (torch.compiler.is_compiling() or lengths.is_meta):  # a compiled graph cannot look at values
+    mapped = torch._C._functorch.is_batchedtensor(lengths)
+    if not (mapped or torch.compiler.is_compiling() or has_no_values(lengths)):  # values that can be looked at
         for index, length in enumerate(lengths.tolist()):
             if not 1 <= length <= len(x):
                 raise ValueError(

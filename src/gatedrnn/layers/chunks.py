@@ -95,7 +95,7 @@ def _run(
     # Split once: slices would make the backward pass of a loss over all chunks quadratic in their number.
     for index, part in enumerate(input.split(size, 1 if input.dim() == 3 and layer.batch_first else 0)):
         left = None if lengths is None else lengths - index * size
-        if left is not None and not bool((left > 0).any()):
+        if left is not None and left.numel() and not bool((left > 0).any()):
             return
         output, state = _one(layer, part, state, left)
         yield output, _given(state)

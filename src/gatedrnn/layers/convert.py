@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 import torch
@@ -43,9 +43,9 @@ def convert(model: _Model, forget_gate: str | Gate, match: Literal["bias"] | Non
     torch.nn's LSTM, GRU, LSTMCell and GRUCell are replaced by ours; layers and cells of this library are changed in
     place. The parameters stay the same objects, so that an optimiser keeps working; a module used in two places stays
     one module. If the model itself is such a layer, the new layer is returned. Buffers, submodules, parameters and
-    attributes that were added to a layer are kept. A layer of torch.nn that is a subclass, has hooks or
-    parametrisations, or an added name with a different meaning here, raises an error that names it, and nothing is
-    changed.
+    attributes that were added to a layer are kept. A layer of torch.nn that is a subclass, is compiled itself, has
+    hooks or parametrisations, or an added name with a different meaning here, raises an error that names it, and
+    nothing is changed.
 
     Args:
         model: Any module.
@@ -72,6 +72,11 @@ def convert(model: _Model, forget_gate: str | Gate, match: Literal["bias"] | Non
         _refuse(name or "the model", module, replacements[module], match)
     for name, layer in own.items():
         _refuse_own(name or "the model", layer, gate, match)
+    for name, parent in model.named_modules():
+        if type(parent).__name__ == "OptimizedModule" and not replacements.keys().isdisjoint(parent.children()):
+            raise ValueError(f"{name or 'the model'}: is compiled and would run the old layer; convert, then compile")
+    if match == "bias":  # before anything is changed
+        _moved_biases([pair for part in (*found.values(), *own.values()) for pair in _bias_pairs(part)])
     if not found and not gated:
         warnings.warn(
             f"{type(model).__name__} contains no recurrent layer with a gate: nothing was converted", stacklevel=2
@@ -83,9 +88,7 @@ def convert(model: _Model, forget_gate: str | Gate, match: Literal["bias"] | Non
         before[layer] = layer.forget_gate
         _change(layer, gate)
     if match == "bias":
-        moved: set[int] = set()
-        for layer, old in before.items():
-            _match_biases(layer, old, moved)
+        _match_biases(before)
     for parent in [*model.modules(), *replacements.values()]:
         for name, child in parent._modules.items():
             if child in replacements:
@@ -107,7 +110,7 @@ def with_weights_of(module: nn.Module) -> RecurrentLayer:
 def _is_same(a: Gate, b: Gate) -> bool:
     try:
         return a is b or bool(a == b)
-    except RuntimeError:  # a field is a tensor of several values, which have no common truth
+    except (RuntimeError, ValueError):  # a field is a tensor or array of several values, which have no common truth
         return False
 
 
@@ -214,23 +217,53 @@ def _move(module: _Theirs, layer: _Ours) -> None:
 def _add_auxiliary(layer: _Ours, like: Tensor) -> None:
     """Draw the weights of the auxiliary gate, which the module did not have."""
     fresh = {}
-    for name, parameter in list(layer.named_parameters()):
+    for name in layer.weight_names():  # a user's parameter may have any name
         if AUX in name:
-            fresh[name] = nn.Parameter(torch.empty_like(parameter, device=like.device, dtype=like.dtype))
+            shape = getattr(layer, name).shape
+            fresh[name] = nn.Parameter(torch.empty(shape, device=like.device, dtype=like.dtype))
             setattr(layer, name, fresh[name])
     layer.cell.reset(fresh, layer.forget_gate, layer.hidden_size)
 
 
-def _match_biases(layer: _Ours, old: Gate, moved: set[int]) -> None:
-    """Move the forget biases to the values that the old gate had, each shared one once."""
-    for weights in layer.weights_by_layer().values():
-        first = next(id(weight) for name, weight in weights.items() if name.startswith(("bias", "b_")))
-        if first in moved:
-            continue
-        moved.add(first)
-        with torch.no_grad():
-            biases = list(layer.cell.forget_biases(weights))
-            sums = [torch.stack([bias.double() for bias in parts]).sum(0) for parts in biases[: old.preactivations]]
+def _bias_pairs(module: _Theirs | _Ours) -> list[tuple[int, ...]]:
+    """Of each layer and direction, which parameters sum up to the forget bias."""
+    if isinstance(module, _Theirs):
+        names = [name for name in _weight_names(module) if name.startswith("bias_ih")]
+        return [tuple(id(getattr(module, part)) for part in (name, name.replace("_ih", "_hh"))) for name in names]
+    first = [next(iter(module.cell.forget_biases(weights))) for weights in module.weights_by_layer().values()]
+    return [tuple(id(bias if bias._base is None else bias._base) for bias in parts) for parts in first]
+
+
+def _moved_biases(pairs: Sequence[tuple[int, ...]]) -> list[int | None]:
+    """For each pair the place of the bias that is moved: one that no pair before it has; None for a pair again.
+
+    Raises ValueError if there is none, because the parameters are shared between different pairs.
+    """
+    seen: set[tuple[int, ...]] = set()
+    places: list[int | None] = []
+    for pair in pairs:
+        used = {bias for other in seen for bias in other}
+        place = next((at for at, bias in enumerate(pair) if bias not in used), None)
+        if place is None and pair not in seen:
+            raise ValueError('match="bias" cannot keep all time scales: layers share their biases in different pairs')
+        places.append(None if pair in seen else place)
+        seen.add(pair)
+    return places
+
+
+@torch.no_grad()
+def _match_biases(before: Mapping[_Ours, Gate]) -> None:
+    """Move the forget biases of layers to the values that their old gates had, each shared one once."""
+    places = _moved_biases([pair for layer in before for pair in _bias_pairs(layer)])
+    biases, targets = [], []
+    for layer, old in before.items():  # all targets first: a bias may be another layer's too
+        for weights in layer.weights_by_layer().values():
+            biases.append(list(layer.cell.forget_biases(weights)))
+            own = biases[-1][: old.preactivations]
+            sums = [torch.stack([bias.double() for bias in parts]).sum(0) for parts in own]
             logit = sums[0] if old == gates.Sigmoid() else -ForgetInit.input_bias(old, tuple(sums))
-            for parts, target in zip(biases, layer.forget_gate.from_logit(logit), strict=True):
-                set_sum(parts, target, others_zero=False)
+            targets.append(layer.forget_gate.from_logit(logit))
+    for place, several, values in zip(places, biases, targets, strict=True):
+        if place is not None:
+            for parts, target in zip(several, values, strict=True):
+                set_sum([*parts[place:], *parts[:place]], target, others_zero=False)

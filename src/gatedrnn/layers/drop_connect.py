@@ -14,7 +14,7 @@ def drop_entries(weight: Tensor, p: float) -> Tensor:
     """
     if p == 1 or not _plain(weight):
         return F.dropout(weight, p)
-    pairs = torch.empty((weight.numel() + 1) // 2, dtype=torch.int64).random_(-(2**63), None)
+    pairs = torch.empty((weight.numel() + 1) // 2, dtype=torch.int64, device=weight.device).random_(-(2**63), None)
     bits = pairs.view(torch.int32)[: weight.numel()].view(weight.shape)
     kept = bits >= min(round(p * 2**32) - 2**31, 2**31 - 1)  # 2³¹ is no int32
     return weight * kept.to(weight.dtype).mul_(1.0 / (1.0 - p))

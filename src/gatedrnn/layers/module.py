@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from typing import Any
 
@@ -16,6 +17,7 @@ from gatedrnn.gates import Gate
 ENTRY = "gatedrnn"
 #: What decides, beside the weights, about what is computed.
 _TOLD = ("forget_gate", "tied", "beta", "relu")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 def option_of_equations(name: str) -> property:
@@ -120,7 +122,8 @@ class RecurrentModule(nn.Module):
 
     def state_dict_entry(self) -> dict[str, str]:
         """What the weights are trained with: the entry of this module in the metadata of a state_dict."""
-        return {name: repr(getattr(self, name)) for name in _TOLD if hasattr(self, name)}
+        # Without the address of a function, which is another one in every process.
+        return {name: _ADDRESS.sub("", repr(getattr(self, name))) for name in _TOLD if hasattr(self, name)}
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)

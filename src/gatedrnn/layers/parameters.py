@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import torch
@@ -11,6 +12,7 @@ from torch.nn.utils import parametrize
 from gatedrnn.cells import Cell, Weights
 from gatedrnn.cells.base import AUX
 from gatedrnn.gates import Gate
+from gatedrnn.gates.stable import has_no_values
 from gatedrnn.inits import ForgetInit
 
 
@@ -53,7 +55,16 @@ def set_sum(biases: Sequence[Tensor], target: Tensor, others_zero: bool) -> None
     for other in others if others_zero else ():
         other.zero_()
     left = target - sum(other.to(target.dtype) for other in others)
-    first.copy_(left / (len(biases) - len(others)))
+    value = left / (len(biases) - len(others))
+    largest = torch.finfo(first.dtype).max
+    if not has_no_values(value) and bool((value.abs() > largest).any()):
+        warnings.warn(
+            f"forget biases beyond the range of {first.dtype} are set to its largest number; their time scales differ "
+            "from the requested ones",
+            stacklevel=2,
+        )
+        value = value.clamp(-largest, largest)
+    first.copy_(value)
 
 
 def _is_same(a: Tensor, b: Tensor) -> bool:

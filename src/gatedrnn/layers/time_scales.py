@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, NamedTuple, overload
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
-from gatedrnn import cells
+from gatedrnn import cells, engines
 from gatedrnn.cells import Cell, Weights
 from gatedrnn.cells.base import forget
 from gatedrnn.engines import Scan
@@ -117,9 +119,15 @@ def _measured(
     for index, (key, weights) in enumerate(layer.weights_by_layer().items()):
         state = tuple(s[index] for s in given)
         reverse = index % directions == 1
-        scan = Scan(layer.cell, layer.forget_gate, x, state, weights, within, reverse)
-        with torch.no_grad():
-            a, inside = preactivations_of(scan, state[0], weights, h[index])
+        scan, output = Scan(layer.cell, layer.forget_gate, x, state, weights, within, reverse), h[index]
+        native = engines.resolve(layer.engine, scan).name == "cpu"
+        if native:  # which computes in float32 at least, whatever autocast says
+            wide = torch.promote_types(x.dtype, torch.float32)
+            weights = {name: weight.to(wide) for name, weight in weights.items()}
+            scan = replace(scan, input=x.to(wide), state=tuple(s.to(wide) for s in state), weights=weights)
+            output = output.to(wide)
+        with torch.no_grad(), torch.autocast("cpu", enabled=False) if native else nullcontext():
+            a, inside = preactivations_of(scan, scan.state[0], weights, output)
             measured[key] = _summary(layer.forget_gate, forget(a), inside, x.dtype)
         if index % directions == directions - 1:
             x = torch.cat(list(h[index + 1 - directions : index + 1]), -1)

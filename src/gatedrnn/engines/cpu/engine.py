@@ -62,7 +62,7 @@ class CPUEngine(Engine):
         given, weights = input, own
         if lowering := LOWERED.get(type(cell)):
             if lengths is not None:  # values past the end, such as NaN, must not reach the weights
-                time = torch.arange(len(input), device=input.device).unsqueeze(-1)
+                time = torch.arange(input.shape[0], device=input.device).unsqueeze(-1)  # len() would be fixed by export
                 given = torch.where((time < lengths).unsqueeze(-1), input, 0.0)
             with torch.autocast("cpu", enabled=False):  # what the kernel would compute stays in its dtype
                 given, weights = lowering.arguments(cell, own, given)
@@ -184,7 +184,8 @@ def _is_tracer(tensor: Tensor) -> bool:
 
 
 def _gate_values(scan: Scan, h_0: Tensor, weights: Mapping[str, Tensor], output: Tensor) -> dict[str, Tensor]:
-    """The gates' values at all steps at once, in plain torch."""
-    a, inside = preactivations_of(scan, h_0, weights, output)
-    values = scan.cell.gates(scan.gate, a)
+    """The gates' values at all steps at once, in plain torch; autocast has no effect, as in the kernel."""
+    with torch.autocast("cpu", enabled=False):
+        a, inside = preactivations_of(scan, h_0, weights, output)
+        values = scan.cell.gates(scan.gate, a)
     return {name: value if inside is None else torch.where(inside, value, 0.0) for name, value in values.items()}
