@@ -138,7 +138,7 @@ def test_it_runs_resumes_and_refuses_results_of_other_settings(
         _main(monkeypatch, "--seeds", 1, "--out", out)
     with pytest.raises(SystemExit, match="^error: --seeds must be at least 1, got 0$"):
         _main(monkeypatch, "--seeds", 0)
-    with pytest.raises(SystemExit, match="^error: .*the folder does not exist$"):
+    with pytest.raises(SystemExit, match="^error: .*the folder does not exist; create it first$"):
         _main(monkeypatch, "--out", tmp_path / "nowhere" / "out.json")
     out.write_text("{")
     with pytest.raises(SystemExit, match="^error: .*damaged"):

@@ -393,6 +393,10 @@ class Knob:
     k = 1.0
 
 
+class Called(Knob):
+    def __call__(self) -> None: ...
+
+
 @dataclass(frozen=True)
 class Turned(SigmoidOf):
     knob: Knob
@@ -410,4 +414,8 @@ def test_an_object_that_can_change_is_read_at_every_call() -> None:
     before = layer(x)[0]
     gate.knob.k = 3.0
     assert (layer(x)[0] - before).abs().max() > 1e-3
-    assert program_of(gate, torch.float32) == "a field of it cannot be compared by value"
+    for other in (gate.knob, (gate.knob,), Called()):
+        gate.__dict__["other"] = other
+        assert program_of(gate, torch.float32) == "a field of it cannot be compared by value"
+    gate.__dict__.update(knob=None, other=(len, Knob, None, torch.float32))
+    assert tracing._key(gate, torch.float32) is not None

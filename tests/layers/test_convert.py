@@ -505,7 +505,7 @@ def test_biases_shared_in_different_pairs_are_refused() -> None:
     layer.bias_hh_l1 = layer.bias_ih_l0
     layer.bias_hh_l2, layer.bias_ih_l2 = layer.bias_hh_l0, layer.bias_ih_l1
     values = copy.deepcopy(layer.state_dict())
-    with pytest.raises(ValueError, match="layers share their biases in different pairs"):
+    with pytest.raises(ValueError, match="layers share biases in different pairs"):
         gatedrnn.convert(layer, "fast", match="bias")
     torch.testing.assert_close(layer.state_dict(), values, rtol=0, atol=0)
 
@@ -514,7 +514,7 @@ def test_a_bias_beyond_its_dtype_is_the_largest_and_is_warned_about() -> None:
     layer = nn.LSTM(2, 3)
     with torch.no_grad():
         layer.bias_ih_l0.fill_(100.0)
-    with pytest.warns(UserWarning, match=r"beyond the range of torch\.float32 are set to its largest number"):
+    with pytest.warns(UserWarning, match="forget biases beyond the range of their dtype are set to its largest number"):
         converted: Any = gatedrnn.convert(layer, "softsign", match="bias")
     assert converted.bias_ih_l0[3:6].tolist() == [torch.finfo(torch.float32).max] * 3
 
@@ -535,3 +535,22 @@ def test_gates_with_an_array_are_exchanged() -> None:
     layer = gatedrnn.LSTM(2, 3, forget_gate=_WithArray(np.ones(3)))
     new = _WithArray(2 * np.ones(3))
     assert gatedrnn.convert(layer, new).forget_gate is new
+
+
+def test_shared_biases_and_a_new_auxiliary_gate() -> None:
+    """The biases of the auxiliary gate are not shared."""
+    model = nn.ModuleList([gatedrnn.LSTM(2, 3), gatedrnn.LSTM(2, 3)])
+    model[1].bias_ih_l0, model[1].bias_hh_l0 = model[0].bias_ih_l0, model[0].bias_hh_l0
+    before = [gatedrnn.time_scales(layer)["l0"] for layer in model]  # type: ignore[arg-type]
+    gatedrnn.convert(model, "refine", match="bias")
+    after = [gatedrnn.time_scales(layer)["l0"] for layer in model]  # type: ignore[arg-type]
+    torch.testing.assert_close(after, before, rtol=1e-5, atol=0)
+
+
+@pytest.mark.parametrize(("old", "new"), [(("sigmoid", "fast"), "softsign"), (("fast", "sigmoid"), "fast")])
+def test_shared_biases_of_different_gates_are_refused(old: tuple[str, str], new: str) -> None:
+    model = nn.ModuleList([gatedrnn.LSTM(2, 3, forget_gate=gate) for gate in old])
+    model[1].bias_ih_l0, model[1].bias_hh_l0 = model[0].bias_ih_l0, model[0].bias_hh_l0
+    with pytest.raises(ValueError, match="share biases in different pairs or with different gates"):
+        gatedrnn.convert(model, new, match="bias")
+    assert [gatedrnn.gates.name_of(layer.forget_gate) for layer in model] == list(old)  # type: ignore[arg-type]

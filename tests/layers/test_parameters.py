@@ -313,6 +313,6 @@ def test_layers_of_fake_tensors(name: str, init: Any) -> None:
 
 
 def test_an_initial_bias_beyond_its_dtype_is_warned_about() -> None:
-    with pytest.warns(UserWarning, match=r"beyond the range of torch\.float16"):
+    with pytest.warns(UserWarning, match="forget biases beyond the range of their dtype"):
         layer = gatedrnn.LSTM(2, 8, dtype=torch.float16, forget_gate="softsign", forget_init=gatedrnn.inits.Chrono(1e6))
     assert layer.bias_ih_l0.isfinite().all()

@@ -186,7 +186,8 @@ def weights_file(path: Path) -> Path:
     for folder, wrong in damaged.items():
         print(f"warning: {printable(f'skipped checkpoint {folder.name}: {wrong}')}", file=sys.stderr)
     if not whole:
-        raise ValueError(f"{path} has no checkpoint; resume the run with the command that started it")
+        what = f"all checkpoints in {path} are damaged" if damaged else f"{path} has no checkpoint yet"
+        raise ValueError(f"{what}; resume the run with the command that started it")
     found = _weights_in(path / CHECKPOINTS / f"{whole[0].update:08d}")
     assert found is not None
     return found

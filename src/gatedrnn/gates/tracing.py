@@ -8,6 +8,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType, NoneType
 from typing import Any, TypeVar
 
 import torch
@@ -20,6 +21,8 @@ from gatedrnn.gates.program import LARGEST_POWER, LOGICAL, MOST_INSTRUCTIONS, Op
 #: What a traced gate may define; the rest of SigmoidOf is what the native engines compute.
 _OWN = frozenset(("alpha", "alpha_derivative", "alpha_inverse", "saturation"))
 _METHODS = ("alpha", "alpha_derivative")
+# Of these, identity is as good as a value.
+_UNCHANGING = (NoneType, type, FunctionType, BuiltinFunctionType, torch.dtype, torch.device, torch.layout)
 #: Programs and reasons that are remembered.
 _REMEMBERED = 256
 
@@ -100,9 +103,10 @@ def _fields(gate: Gate) -> dict[str, Any]:
 
 
 def _is_compared_by_identity(value: object) -> bool:
-    """Whether it stays equal to itself when its attributes change. Functions, classes and torch's dtypes have none."""
-    fixed = value is None or callable(value) or isinstance(value, torch.dtype | torch.device | torch.layout)
-    return type(value).__hash__ is object.__hash__ and not fixed
+    """Whether it, or an entry of it, stays equal to itself when its attributes change."""
+    if isinstance(value, tuple | frozenset):
+        return any(map(_is_compared_by_identity, value))
+    return type(value).__hash__ is object.__hash__ and not isinstance(value, _UNCHANGING)
 
 
 def _text(value: object) -> str:

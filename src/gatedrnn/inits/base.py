@@ -16,8 +16,8 @@ class ForgetInit(ABC):
     """Draws the forget biases of one layer. A frozen dataclass; compared by value.
 
     ``init(gate, hidden_size, generator=None)`` returns float64 biases, one tensor of ``hidden_size`` per
-    pre-activation of the gate. The caller casts them last. On the meta device, and of fake tensors, no value is
-    computed or drawn.
+    pre-activation of the gate. The caller casts them last. On the meta device and under FakeTensorMode no value
+    is computed or drawn.
     """
 
     #: Whether an untied cell's input gate (always a sigmoid) starts at b_i = −logit φ(b_f).

@@ -17,7 +17,7 @@ from gatedrnn.inits import ForgetInit
 from gatedrnn.layers.base import RecurrentLayer
 from gatedrnn.layers.gru import GRU, GRUCell
 from gatedrnn.layers.lstm import LSTM, LSTMCell
-from gatedrnn.layers.parameters import set_sum
+from gatedrnn.layers.parameters import BEYOND_RANGE, set_sum
 from gatedrnn.layers.step import RecurrentStep
 
 _Model = TypeVar("_Model", bound=nn.Module)
@@ -75,8 +75,10 @@ def convert(model: _Model, forget_gate: str | Gate, match: Literal["bias"] | Non
     for name, parent in model.named_modules():
         if type(parent).__name__ == "OptimizedModule" and not replacements.keys().isdisjoint(parent.children()):
             raise ValueError(f"{name or 'the model'}: is compiled and would run the old layer; convert, then compile")
+    fixed = [layer for name, layer in gated.items() if name not in own]
     if match == "bias":  # before anything is changed
-        _moved_biases([pair for part in (*found.values(), *own.values()) for pair in _bias_pairs(part)])
+        old_gates = {module: gates.Sigmoid() for module in found.values()}
+        _moved_biases({**old_gates, **{layer: layer.forget_gate for layer in own.values()}}, fixed)
     if not found and not gated:
         warnings.warn(
             f"{type(model).__name__} contains no recurrent layer with a gate: nothing was converted", stacklevel=2
@@ -87,8 +89,8 @@ def convert(model: _Model, forget_gate: str | Gate, match: Literal["bias"] | Non
     for layer in own.values():
         before[layer] = layer.forget_gate
         _change(layer, gate)
-    if match == "bias":
-        _match_biases(before)
+    if match == "bias" and not _match_biases(before, fixed):
+        warnings.warn(BEYOND_RANGE, stacklevel=2)
     for parent in [*model.modules(), *replacements.values()]:
         for name, child in parent._modules.items():
             if child in replacements:
@@ -234,27 +236,33 @@ def _bias_pairs(module: _Theirs | _Ours) -> list[tuple[int, ...]]:
     return [tuple(id(bias if bias._base is None else bias._base) for bias in parts) for parts in first]
 
 
-def _moved_biases(pairs: Sequence[tuple[int, ...]]) -> list[int | None]:
-    """For each pair the place of the bias that is moved: one that no pair before it has; None for a pair again.
+def _moved_biases(before: Mapping[Any, Gate], fixed: Sequence[_Ours]) -> list[int | None]:
+    """For the forget bias of each layer and direction, which of the parameters that sum up to it is moved: one that is
+    in no sum before; None if the sum was there before. ``before`` has the old gates; ``fixed`` layers keep theirs.
 
-    Raises ValueError if there is none, because the parameters are shared between different pairs.
+    Raises ValueError if there is none, because the parameters are shared between different sums or gates.
     """
-    seen: set[tuple[int, ...]] = set()
+    seen = {pair: layer.forget_gate for layer in fixed if layer.bias for pair in _bias_pairs(layer)}
     places: list[int | None] = []
-    for pair in pairs:
-        used = {bias for other in seen for bias in other}
-        place = next((at for at, bias in enumerate(pair) if bias not in used), None)
-        if place is None and pair not in seen:
-            raise ValueError('match="bias" cannot keep all time scales: layers share their biases in different pairs')
-        places.append(None if pair in seen else place)
-        seen.add(pair)
+    for module, gate in before.items():
+        for pair in _bias_pairs(module):
+            used = {bias for other in seen for bias in other}
+            place = next((at for at, bias in enumerate(pair) if bias not in used), None)
+            if place is None and (pair not in seen or not _is_same(seen[pair], gate)):
+                raise ValueError(
+                    'match="bias" cannot keep all time scales: layers share biases in different pairs or with '
+                    "different gates"
+                )
+            places.append(place)
+            seen[pair] = gate
     return places
 
 
 @torch.no_grad()
-def _match_biases(before: Mapping[_Ours, Gate]) -> None:
-    """Move the forget biases of layers to the values that their old gates had, each shared one once."""
-    places = _moved_biases([pair for layer in before for pair in _bias_pairs(layer)])
+def _match_biases(before: Mapping[_Ours, Gate], fixed: Sequence[_Ours]) -> bool:
+    """Move the forget biases of layers to the values that their old gates had, each shared one once; whether all of
+    them are in the range of their dtype."""
+    places = _moved_biases(before, fixed)
     biases, targets = [], []
     for layer, old in before.items():  # all targets first: a bias may be another layer's too
         for weights in layer.weights_by_layer().values():
@@ -263,7 +271,10 @@ def _match_biases(before: Mapping[_Ours, Gate]) -> None:
             sums = [torch.stack([bias.double() for bias in parts]).sum(0) for parts in own]
             logit = sums[0] if old == gates.Sigmoid() else -ForgetInit.input_bias(old, tuple(sums))
             targets.append(layer.forget_gate.from_logit(logit))
+    fitted = True
     for place, several, values in zip(places, biases, targets, strict=True):
-        if place is not None:
-            for parts, target in zip(several, values, strict=True):
-                set_sum([*parts[place:], *parts[:place]], target, others_zero=False)
+        for index, (parts, target) in enumerate(zip(several, values, strict=True)):
+            if place is not None or index:  # the auxiliary biases are new, and each layer's own
+                at = place or 0
+                fitted &= set_sum([*parts[at:], *parts[:at]], target, others_zero=False)
+    return fitted

@@ -45,8 +45,15 @@ def write_back(module: nn.Module, weights: Weights) -> None:
                 norm.copy_(weight.norm(dim=summed, keepdim=norm.dim() > 0))
 
 
-def set_sum(biases: Sequence[Tensor], target: Tensor, others_zero: bool) -> None:
-    """Let biases sum up to the target through the first one; the others stay as they are, or become zero.
+BEYOND_RANGE = (
+    "forget biases beyond the range of their dtype are set to its largest number; their time scales are not the "
+    "requested ones"
+)
+
+
+def set_sum(biases: Sequence[Tensor], target: Tensor, others_zero: bool) -> bool:
+    """Let biases sum up to the target through the first one; the others stay as they are, or become zero. Returns
+    whether the first one can have the value; if not, it has the largest of its dtype.
 
     One parameter may stand in both places. Then it counts twice.
     """
@@ -57,14 +64,8 @@ def set_sum(biases: Sequence[Tensor], target: Tensor, others_zero: bool) -> None
     left = target - sum(other.to(target.dtype) for other in others)
     value = left / (len(biases) - len(others))
     largest = torch.finfo(first.dtype).max
-    if not has_no_values(value) and bool((value.abs() > largest).any()):
-        warnings.warn(
-            f"forget biases beyond the range of {first.dtype} are set to its largest number; their time scales differ "
-            "from the requested ones",
-            stacklevel=2,
-        )
-        value = value.clamp(-largest, largest)
-    first.copy_(value)
+    first.copy_(value.clamp(-largest, largest))
+    return has_no_values(value) or not bool((value.abs() > largest).any())
 
 
 def _is_same(a: Tensor, b: Tensor) -> bool:
@@ -80,5 +81,5 @@ def initialise_forget_bias(cell: Cell, gate: Gate, init: ForgetInit, weights: We
         targets = list(zip(cell.forget_biases(weights), drawn, strict=True))
         if init.sets_input and (input_biases := cell.input_biases(weights)):
             targets.append((input_biases, init.input_bias(gate, drawn)))
-        for biases, value in targets:
-            set_sum(biases, value, others_zero=True)
+        if not all([set_sum(biases, value, others_zero=True) for biases, value in targets]):  # noqa: C419  # all are set
+            warnings.warn(BEYOND_RANGE, stacklevel=2)

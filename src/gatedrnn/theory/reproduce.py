@@ -37,6 +37,7 @@ def run(
         gates: Names and gate objects, including custom gates. Default: all built-in gates
         out: Folder; created if it does not exist. Default: ``"theory"``
         progress: Called as ``progress(done, total, what)``. Default: ``None``
+
     Written: ``theory.json`` (every number drawn), ``tab_gates_comparison.md``, and ``fig_saturation``, ``fig_demo``,
     ``fig_gates_gradient``, ``fig_demo_other``, each as PNG and SVG. Nothing is written before all is computed.
     The returned value is the content of theory.json.

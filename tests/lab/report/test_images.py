@@ -59,7 +59,7 @@ def test_models_by_tasks(tmp_path: Path) -> None:
         "| refine | 95.90 ± 0.10 (n = 3) | 95.93 ± 0.16 | partial | 1.5 ± 0 | 22.7 | 1.5 | 1.59 |",
     ]  # fmt: skip
     assert (
-        "Times (measured on cpu engine, 2 threads, test processor) depend on the machine and have no verdict."
+        "Times, measured on cpu engine, 2 threads, test processor, depend on the machine and have no verdict."
         in markdown
     )
     assert "Tested once, with the weights of the best validation." in markdown

@@ -154,7 +154,7 @@ def test_a_run_that_was_cut_early_proves_nothing(tmp_path: Path) -> None:
     assert Fails("softsign", "fast").check(late, 0.02) == Checked(
         "softsign does not reach the threshold although fast does",
         None,
-        "0 of 3 reached 0.02; 3 stopped early, before reaching it, at update 1450, 1450, 1450; fast: reached by update 850",
+        "0 of 3 reached 0.02; 3 not trained to the declared end, without reaching it by update 1450, 1450, 1450; fast: reached by update 850",
     )
 
 
@@ -188,7 +188,7 @@ def test_diverging(sweep: dict[str, Group], tmp_path: Path) -> None:
     found = Diverges("NRU").check(groups_in(tmp_path), None)
     assert (found.holds, found.seen) == (
         None,
-        "NRU: 3 of 4 runs diverged, 1 stopped early; best mse of the others 0.0001111",
+        "NRU: 3 of 4 runs diverged, 1 not trained to the declared end; best mse of the others 0.0001111",
     )
 
 

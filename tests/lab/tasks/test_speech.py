@@ -151,7 +151,9 @@ def test_a_step_that_is_the_same_in_all_clips_stays_finite(opened: list[Any]) ->
 def test_unusable_clips_are_noted_or_refused(opened: list[Any]) -> None:
     assert Speech().remarks == ("skipped 1 of 201 clips: 1 silent (go/x.wav)",)
     refusing = Speech(unusable="refuse")
-    with pytest.raises(DataError, match=r"some clips cannot be used: 1 of 201 clips: 1 silent \(go/x.wav\)"):
+    with pytest.raises(
+        DataError, match=r"some clips cannot be used; remove them or use skip: 1 of 201 clips: 1 silent \(go/x.wav\)"
+    ):
         refusing.open(print)
 
 

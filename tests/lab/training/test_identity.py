@@ -470,3 +470,12 @@ def test_an_end_by_an_evaluation_that_the_longer_run_does_not_make_is_not_its_en
     train(long, tmp_path / "run")
     assert result(tmp_path / "run") == result(tmp_path / "whole")
     assert (whole["outcome"], whole["updates"]) == ("stopped_early", 4)
+
+
+def test_the_last_evaluation_of_a_time_budget_is_not_made_again(tmp_path: Path) -> None:
+    """It is between two others, and may end the run in another way."""
+    run = changed(updates=10**6, budget_seconds=0.3, evaluate_every=10**6, stop_patience=1, lr=3.0, clip=None)
+    record = train(run, tmp_path)
+    assert record["outcome"] == "stopped_early" and record["updates"] > 0
+    (tmp_path / "record.json").unlink()
+    assert train(run, tmp_path)["updates"] == record["updates"]

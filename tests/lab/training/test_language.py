@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gc
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -61,8 +62,12 @@ def test_blocks_of_the_test_text_are_recorded(tmp_path: Path, monkeypatch: pytes
 
 def living_bytes() -> int:
     """Of all tensors that Python reaches, each storage once."""
-    storages = (found.untyped_storage() for found in gc.get_objects() if type(found) in (Tensor, Parameter))
-    return sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values())
+    sizes = {}
+    for found in gc.get_objects():
+        if type(found) in (Tensor, Parameter):
+            with suppress(NotImplementedError):  # one that another test left and that has no storage: sparse, say
+                sizes[found.untyped_storage().data_ptr()] = found.untyped_storage().nbytes()
+    return sum(sizes.values())
 
 
 def test_memory_does_not_grow_after_the_switch(tmp_path: Path) -> None:

@@ -77,10 +77,11 @@ def layers_in(weights: Weights, cell: str, tied: bool | None, forget_gate: str) 
             _check_gate(layer, own, weights.entries.get(prefix.removesuffix("."), {}))
         except ValueError as wrong:
             kind = "a" if cell != "lstm" else "a tied" if tied else "an untied"
+            given = "--cell, --forget-gate and --tied" if cell == "lstm" else "--cell and --forget-gate"
             sizes = ", ".join(f"{name} {tuple(own[name].shape)}" for name in sorted(own) if name.endswith("_l0"))
             raise ValueError(
-                f"the weights do not match {kind} {cell} with the gate {forget_gate} ({wrong}); check --cell, "
-                f"--forget-gate and --tied; found {sizes}"
+                f"the weights do not match {kind} {cell} with the gate {forget_gate} ({wrong}); "
+                f"check {given}; found {sizes}"
             ) from None
         found[prefix.removesuffix(".")] = layer
     if not found:

@@ -108,7 +108,7 @@ class Fails:
             seen.append(f"{len(failed)} ran to the end without reaching it")
         if cut:
             updates = ", ".join(map(str, sorted(cut)))
-            seen.append(f"{len(cut)} stopped early, before reaching it, at update {updates}")
+            seen.append(f"{len(cut)} not trained to the declared end, without reaching it by update {updates}")
         known = "not reached by every seed" if math.isinf(enough) else f"reached by update {text.number(enough)}"
         seen.append(f"{self.beside}: {known}")
         return Checked(what, _alike(len(failed), reached, len(waiting) - len(failed)), "; ".join(seen))
@@ -308,10 +308,12 @@ def _not_run(what: str, *models: str) -> Checked:
 
 
 def _divergence(model: str, runs: Sequence[LabRun]) -> tuple[int, int, int, str]:
-    """How many runs diverged, were trained to the end and were stopped early; and this in words."""
+    """How many runs diverged, were trained to the declared end and were not; and this in words."""
     diverged = sum(run.outcome == "diverged" for run in runs)
     cut = sum(not run.complete for run in runs)
-    seen = f"{model}: {diverged} of {len(runs)} runs diverged" + (f", {cut} stopped early" if cut else "")
+    seen = f"{model}: {diverged} of {len(runs)} runs diverged" + (
+        f", {cut} not trained to the declared end" if cut else ""
+    )
     best = [value for run in runs if run.outcome != "diverged" and (value := run.value("best")) is not None]
     if best:
         ends = dict.fromkeys(text.number(end) for end in (min(best), max(best)))

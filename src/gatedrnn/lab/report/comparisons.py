@@ -105,7 +105,7 @@ def _numbers(item: Item, budget: str, complete: bool, groups: Mapping[str, Group
         caption.append("Tested once, with the weights of the best validation.")
     if times:
         clocks = {time.clocks for time in times.values()}
-        place = f" (measured on {' and '.join(clocks.pop())})" if len(clocks) == 1 else ""
+        place = f", measured on {' and '.join(clocks.pop())}," if len(clocks) == 1 else ""
         caption.append(f"Times{place} depend on the machine and have no verdict.")
         if any(time.update for time in times.values()):
             caption.append(f"÷ {_BASELINE}: median of the ratios within each round, not the ratio of the medians.")

@@ -74,9 +74,14 @@ class LabRun:
         return int(self.metrics[-1]["update"]) if self.metrics else 0
 
     @property
+    def outcome_in_words(self) -> str:
+        """The outcome alone."""
+        return "time budget spent" if self.outcome == "budget_spent" else self.outcome.replace("_", " ")
+
+    @property
     def ended(self) -> str:
-        """The outcome in words."""
-        words = "time budget spent" if self.outcome == "budget_spent" else self.outcome.replace("_", " ")
+        """The outcome with what belongs to it: the update, or the part of the declared epochs."""
+        words = self.outcome_in_words
         if self.outcome == "finished" and self.part:
             return self.part
         if self.outcome == "diverged":

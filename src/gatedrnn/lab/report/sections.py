@@ -297,7 +297,7 @@ def _threshold(groups: Sequence[Group], items: Sequence[Item]) -> float | None:
 def _summary(runs: Sequence[LabRun]) -> str:
     outcomes: dict[str, int] = {}
     for run in runs:
-        words = run.outcome.replace("_", " ")
+        words = run.outcome_in_words
         if run.outcome == "finished" and run.part:
             words = "with fewer epochs than declared"
         outcomes[words] = outcomes.get(words, 0) + 1

@@ -44,7 +44,7 @@ class UpdateTimes:
         if "seconds_an_epoch" in record and epochs:
             record["seconds_an_epoch"] = median * run.last_update / epochs
         metrics = [{**line, "seconds": median * line["update"]} for line in run.metrics]
-        clock = f"{time.clock}; updates × update time"
+        clock = f"{time.clock} (time of one update)"
         return replace(run, metrics=metrics, record=record, clock=clock, update_time=time)
 
     def settings(self) -> list[Slot]:

@@ -200,6 +200,8 @@ class State:
     def _on_the_way(self, checkpoint: Checkpoint) -> bool:
         """Whether a run of this length passes this state: a shorter run was evaluated at its end, and may have ended
         by that evaluation."""
+        if checkpoint.note["key"] == self.run.key():  # its own, not that of a shorter run
+            return True
         update, counts = checkpoint.update, checkpoint.note["counts"]
         if counts["outcome"] in (None, "budget_spent") or counts["diverged_at"] == update + 1:  # by no such evaluation
             return True
