@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import shutil
@@ -11,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -472,10 +474,17 @@ def test_an_end_by_an_evaluation_that_the_longer_run_does_not_make_is_not_its_en
     assert (whole["outcome"], whole["updates"]) == ("stopped_early", 4)
 
 
-def test_the_last_evaluation_of_a_time_budget_is_not_made_again(tmp_path: Path) -> None:
-    """It is between two others, and may end the run in another way."""
-    run = changed(updates=10**6, budget_seconds=0.3, evaluate_every=10**6, stop_patience=1, lr=3.0, clip=None)
+def test_the_last_evaluation_of_a_time_budget_is_not_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is between two others, and may end the run in another way: here nothing is learned."""
+    hundredths = itertools.count()
+    clock = SimpleNamespace(perf_counter=lambda: next(hundredths) / 100, monotonic=time.monotonic)
+    monkeypatch.setattr("gatedrnn.lab.training.loop.time", clock)
+    run = changed(budget_seconds=0.1, evaluate_every=20, stop_patience=1, lr=1e-30, checkpoint_seconds=1e6)
     record = train(run, tmp_path)
-    assert record["outcome"] == "stopped_early" and record["updates"] > 0
+    assert record["outcome"] == "stopped_early" and 0 < record["updates"] < 20
     (tmp_path / "record.json").unlink()
-    assert train(run, tmp_path)["updates"] == record["updates"]
+    said: list[str] = []
+    train(run, tmp_path, lambda status: said.append(status.note) if status.note else None)
+    assert said == [f"resuming from update {record['updates']}"]
