@@ -21,9 +21,14 @@ SATURATED = {torch.float32: 174.0, torch.float64: 1416.0}
 SOFTPLUS_THRESHOLD = 40.0
 
 
+def is_tracer(x: Tensor) -> bool:
+    """Whether torch itself put the subclass there, to trace a program: a fake tensor, say."""
+    return type(x).__module__.startswith("torch._subclasses.")
+
+
 def has_no_values(x: Tensor) -> bool:
     """Whether it is a tensor without memory: on the meta device, or one of torch's fake tensors."""
-    return x.is_meta or type(x).__module__.startswith("torch._subclasses.")
+    return x.is_meta or is_tracer(x)
 
 
 def _limit(dtype: torch.dtype) -> float:

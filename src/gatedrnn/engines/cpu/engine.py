@@ -20,6 +20,7 @@ from gatedrnn.engines.interface import Engine, Repeat, Scan, ScanResult, wants_g
 from gatedrnn.engines.operator import Options, watched
 from gatedrnn.engines.packing import padded, padded_scan
 from gatedrnn.gates import Gate
+from gatedrnn.gates.stable import is_tracer
 
 _DTYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
@@ -169,18 +170,13 @@ def _refused_tensors(scan: Scan) -> str | None:
     if scan.plain and not forward_mode:
         return None
     for tensor in tensors:
-        if type(tensor) not in (Tensor, Parameter) and not _is_tracer(tensor):
+        if type(tensor) not in (Tensor, Parameter) and not is_tracer(tensor):
             return f"it does not take the tensor subclass {type(tensor).__name__}"
         if tensor.layout is not torch.strided or tensor.is_nested:
             return "it takes dense tensors only"
         if forward_mode and torch.autograd.forward_ad.unpack_dual(tensor).tangent is not None:
             return "it has no forward-mode derivative"
     return None
-
-
-def _is_tracer(tensor: Tensor) -> bool:
-    """Whether torch itself put the subclass there, to trace a program for export."""
-    return type(tensor).__module__.startswith("torch._subclasses.")
 
 
 def _gate_values(scan: Scan, h_0: Tensor, weights: Mapping[str, Tensor], output: Tensor) -> dict[str, Tensor]:
