@@ -36,7 +36,15 @@ SPEEDS = {  # a bar of the benchmark, and what to call it; the last ones are tho
     "untied sigmoid LSTM 35×20×200×200, layers: 2, ÷ torch.nn.LSTM": "LSTM, two layers of 200 units, T=35, batch 20",
     "LSTMCell, B=1, training, 20 steps ÷ torch.nn.LSTMCell": "`LSTMCell`, 128 units, 20 steps with batch 1",
 }
-
+#: For each real data set the grid whose runs at desk budget are the longest, and what to call them.
+REAL = {
+    "small_psmnist": "psMNIST, digits read in 784 steps, 128 units, {epochs} epochs: accuracy",
+    "large_smnist": "sMNIST, digits read in 784 steps, 128 units, {epochs} epochs: accuracy",
+    "speech": "Speech Commands, 2,000 clips of 16,000 steps, 64 units, {epochs} epochs: accuracy",
+    "ptb": "Penn Treebank, three layers, {epochs} epochs: perplexity (lower is better)",
+}
+SERIES = ROOT / "results" / "series" / "plaid.json"
+SERIES_NAME = "PLAID, currents of appliances, 100 to 1,344 steps, 32 units, {epochs} epochs: accuracy"
 
 Runs = dict[str, list[RunRecord]]
 
@@ -89,6 +97,20 @@ def learning() -> str:
     return _table(rows)
 
 
+def real_data() -> str:
+    """The test results of both gates after the same number of epochs, on each real data set."""
+    series = json.loads(SERIES.read_text())
+    measured = {gate: [run["test"] for run in series["runs"] if run["model"] == f"{gate}, Chrono"] for gate in GATES}
+    rows = [["test result", "seeds", "fast gate", "sigmoid gate"], ["---"] * 4]
+    rows.append(_tested(SERIES_NAME, series["settings"]["epochs"], measured))
+    for grid, name in REAL.items():
+        runs = {gate: read_run(ROOT / "results" / grid / "desk" / gate / "seed0") for gate in GATES}
+        (epochs,) = {run.metrics[-1]["epoch"] for run in runs.values()}
+        measured = {gate: [run.record["test"][run.record["metric"]]] for gate, run in runs.items() if run.record}
+        rows.append(_tested(name, epochs, measured))
+    return _table(rows)
+
+
 def speed() -> str:
     """A table of ratios to torch.nn's time, one column for each machine."""
     titles, measured = [], []
@@ -101,7 +123,7 @@ def speed() -> str:
     return _table([["time ÷ torch.nn's", *titles], ["---"] * (len(titles) + 1), *rows])
 
 
-BLOCKS = {"learning": learning, "speed": speed}
+BLOCKS = {"learning": learning, "speed": speed, "real-data": real_data}
 
 
 def with_blocks(text: str) -> str:
@@ -133,7 +155,25 @@ def _after(runs: Sequence[Arrival]) -> str:
         return f"not reached by update {min(run.watched for run in runs):,.0f}"
     if len(reached) < len(runs):
         return f"reached with {len(reached)} of {len(runs)} seeds"
-    return f"{statistics.mean(reached):,.0f}" + (f" ± {statistics.stdev(reached):,.0f}" if len(reached) > 1 else "")
+    return _spread(reached)
+
+
+def _tested(name: str, epochs: float, measured: dict[str, list[float]]) -> list[str]:
+    """A row of test results. An accuracy is shown in percent."""
+    percent = name.endswith("accuracy")
+    shown = [
+        _spread([100 * value if percent else value for value in measured[gate]], 1) for gate in ("fast", "sigmoid")
+    ]
+    return [
+        name.format(epochs=f"{epochs:.0f}"),
+        str(len(measured["fast"])),
+        *(f"{value} %" if percent else value for value in shown),
+    ]
+
+
+def _spread(values: Sequence[float], decimals: int = 0) -> str:
+    mean = f"{statistics.mean(values):,.{decimals}f}"
+    return mean + (f" ± {statistics.stdev(values):,.{decimals}f}" if len(values) > 1 else "")
 
 
 def _seeds(runs: Runs) -> str:
