@@ -22,7 +22,7 @@ from gatedrnn.lab.data import DataError
 from gatedrnn.lab.models import LanguageModel, Model, ModelOptions
 from gatedrnn.lab.tasks import Task
 from gatedrnn.lab.training import Run, Training, train
-from gatedrnn.lab.training.memory import is_out_of_memory
+from gatedrnn.lab.training.memory import is_out_of_memory, keep_freed_memory
 from gatedrnn.lab.training.progress import ignore
 from gatedrnn.lab.training.ranks import rank_here
 
@@ -59,6 +59,7 @@ class Job(Generic[_Task, _Model]):
     def _run(self) -> None:
         run = Run(self.task, self.model, self.training)
         first = rank_here() == 0
+        keep_freed_memory()
         try:
             run.check()
             with shown(run) if first else nullcontext(ignore) as progress:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import os
+import platform
+import subprocess
+import sys
 
 import pytest
 
@@ -66,3 +69,44 @@ def test_what_may_fit_is_allowed() -> None:
     check_memory(Run(Adding(31250), largest, Training()))
     with pytest.raises(ValueError, match="^batch_size 64 with sequences of 31251 steps needs 16 GB of memory or more"):
         check_memory(Run(Adding(31251), largest, Training()))
+
+
+_FAULTS = """
+import resource, torch
+from gatedrnn.lab.training.memory import keep_freed_memory
+
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+def update():
+    return torch.ones(1 << 24) + 1.0  # 64 MB, twice
+
+kept = {kept}
+update()
+before = faults()
+for _ in range(5):
+    update()
+print(kept, faults() - before)
+"""
+
+
+def _page_faults(kept: str, **environment: str) -> tuple[str, int]:
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_"))}
+    command = [sys.executable, "-c", _FAULTS.format(kept=kept)]
+    done = subprocess.run(command, env={**plain, **environment}, capture_output=True, text=True, check=True)
+    said, count = done.stdout.split()
+    return said, int(count)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
+def test_freed_memory_is_used_again() -> None:
+    """64 MB are 16,384 pages, or 32 large ones."""
+    assert _page_faults("None")[1] > 5 * 32
+    said, count = _page_faults("keep_freed_memory()")
+    assert (said, count < 32) == ("True", True)
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
+def test_settings_of_the_environment_take_precedence() -> None:
+    said, count = _page_faults("keep_freed_memory()", MALLOC_TRIM_THRESHOLD_="131072")
+    assert said == "False" and count > 5 * 32

@@ -17,6 +17,7 @@ from typing import Any, TextIO
 
 from gatedrnn.lab.experiments.launchers.base import Job
 from gatedrnn.lab.training import InUseError, Progress, Status, train
+from gatedrnn.lab.training.memory import keep_freed_memory
 
 _EVERY = 0.5  # seconds between two messages about updates
 _LOOK_AGAIN = 0.5  # seconds until a folder that is in use is looked at again
@@ -28,6 +29,7 @@ def main() -> int:
     os.dup2(2, 1)
     text, patience = sys.stdin.buffer.readline(), float(sys.stdin.buffer.readline())
     threading.Thread(target=_end_with_the_sweep, daemon=True).start()
+    keep_freed_memory()
     try:
         job = Job.from_json(text)
         record = _trained(job, _reporter(channel, job.run.task.metric), patience)
