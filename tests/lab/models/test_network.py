@@ -28,15 +28,20 @@ def _built(model: Model, t_max: float = 50.0, last: int | None = 4) -> LayerAndH
     return model.build(Sizes(input_size=2, output_size=3, last=last, t_max=t_max))
 
 
+@pytest.mark.parametrize("last", [1, 4])
 @pytest.mark.parametrize("cell", layers.LAYERS)
-def test_the_head_reads_the_last_outputs(cell: str) -> None:
-    network = _built(Model(cell=cell, hidden_size=H, num_layers=2))
+def test_the_head_reads_the_last_outputs(cell: str, last: int) -> None:
+    network = _built(Model(cell=cell, hidden_size=H, num_layers=2), last=last)
     x = torch.randn(9, 5, 2)
     output, state = network.layer(x)
     head = network.head
     assert isinstance(head, torch.nn.Linear)
     found = network(x)
-    assert torch.equal(found.output, output[-4:] @ head.weight.T + head.bias)
+    expected = output[-last:] @ head.weight.T + head.bias
+    assert torch.equal(found.output, expected)
+    trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    gradients = (torch.autograd.grad(of.square().sum(), trained) for of in (found.output, expected))
+    assert all(map(torch.equal, *gradients))
     assert all(map(torch.equal, found.carry, state if isinstance(state, tuple) else (state,)))
     assert found.penalty is None
 
@@ -53,8 +58,10 @@ def test_a_sequence_in_two_parts_is_the_sequence(cell: str) -> None:
         torch.testing.assert_close(part, expected)
 
 
-def test_the_head_reads_the_end_of_each_row() -> None:
-    network = _built(Model(hidden_size=H), last=2)
+@pytest.mark.parametrize("last", [1, 2])
+@pytest.mark.parametrize("cell", layers.LAYERS)
+def test_the_head_reads_the_end_of_each_row(cell: str, last: int) -> None:
+    network = _built(Model(cell=cell, hidden_size=H, num_layers=2), last=last)
     x, lengths = torch.randn(9, 3, 2), torch.tensor([9, 2, 5])
     found = network(x, None, lengths).output
     for row, length in enumerate(lengths.tolist()):

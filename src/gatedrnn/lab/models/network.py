@@ -58,8 +58,15 @@ class LayerAndHead(Network):
     def forward(self, x: Tensor, carry: Carry = None, lengths: Tensor | None = None) -> Result:
         state = carry if carry is None or len(carry) > 1 else carry[0]
         output, state = self.layer(self.encoder(x), state, lengths=lengths)
-        read = _mean(output, lengths) if self.read == "mean" else _last_steps(output, self.sizes.last, lengths)
-        return Result(self.head(read), state if isinstance(state, tuple) else (state,))
+        states = state if isinstance(state, tuple) else (state,)
+        if self.read == "mean":
+            read = _mean(output, lengths)
+        elif self.sizes.last == 1:
+            # The same numbers as the last output. The gradient of a slice of the outputs is as large as all of them.
+            read = states[0][-1:]
+        else:
+            read = _last_steps(output, self.sizes.last, lengths)
+        return Result(self.head(read), states)
 
 
 def _mean(output: Tensor, lengths: Tensor | None) -> Tensor:
