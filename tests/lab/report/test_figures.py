@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -62,6 +63,25 @@ def test_epochs_and_updates_are_whole_numbers(tmp_path: Path) -> None:
     assert any(tick % 1 for tick in panel.get_xticks())
     figures._dress(panel, chart, None)
     assert all(tick % 1 == 0 for tick in panel.get_xticks())
+
+
+@pytest.mark.parametrize(
+    ("log", "evaluations", "epochs"), [(True, 4, [1, 2, 3]), (True, 1, [0]), (False, 3, [0, 1, 2])]
+)
+def test_a_logarithmic_axis_of_epochs_begins_with_the_first(
+    log: bool, evaluations: int, epochs: list[int], tmp_path: Path
+) -> None:
+    """The perplexity before training is that of guessing, far above all others."""
+    write_run(tmp_path / "0", "fast", 0, evaluations=evaluations)
+    path = tmp_path / "0" / "metrics.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps({**line, "epoch": i}) + "\n" for i, line in enumerate(lines)))
+    chart = curves(tmp_path, Measure("mse", lower_is_better=True, log=log))
+    (series,) = chart.series
+    (run,) = series.runs
+    assert list(series.updates.x) == list(run.updates) == epochs
+    assert run.value == [lines[epoch]["mse"] for epoch in epochs]
+    assert ("before training is not shown" in chart.note) == (0 not in epochs)
 
 
 def test_a_band_on_a_linear_axis_is_the_deviation(seeds: Path) -> None:

@@ -35,6 +35,8 @@ def learning_curves(
     clocks = clocks_of(groups)
     chosen = looks.of(groups)
     step = step_of(groups)
+    # The value of the untrained model would take most of the axis.
+    left_out = measure.log and step == "epoch" and any(_drawn(run, True) for found in groups for run in found.runs)
     series = []
     for found in groups:
         parts = {i: found.on(clock) for i, clock in enumerate(clocks)}
@@ -42,22 +44,20 @@ def learning_curves(
             Series(
                 name=found.name,
                 look=chosen[found.name],
-                updates=_thinned(over_updates([run.metrics for run in found.runs], measure.name, step)),
+                updates=_thinned(over_updates([_drawn(run, left_out) for run in found.runs], measure.name, step)),
                 seconds={
-                    i: over_seconds([run.metrics for run in part.runs], measure.name)
+                    i: over_seconds([_drawn(run, left_out) for run in part.runs], measure.name)
                     for i, part in parts.items()
                     if part is not None
                 },
-                runs=[
-                    _track(run, clocks.index(run.clock), [finite(e.get(measure.name)) for e in run.metrics], step)
-                    for run in found.runs
-                ],
+                runs=[_metric_track(run, clocks.index(run.clock), measure, step, left_out) for run in found.runs],
             )
         )
     note = [
         "Line: mean over seeds, up to the last evaluation that all of them have. Band: ± one standard deviation. On a "
         "logarithmic axis, both are computed on the logarithm. Thin lines: single seeds. Against time, the mean is of "
         "linearly interpolated seeds.",
+        *(["The evaluation before training is not shown."] if left_out else []),
         *_marks(groups),
     ]
     if any(run.update_time is not None for found in groups for run in found.runs):
@@ -97,7 +97,7 @@ def time_scale_charts(stem: str, title: str, groups: Sequence[Group], looks: Loo
             if not curve.x:
                 continue
             drawn.append(found)
-            runs = [_track(run, 0, [_mean_scale(e, layer) for e in run.metrics]) for run in found.runs]
+            runs = [_track(run, 0, run.metrics, [_mean_scale(e, layer) for e in run.metrics]) for run in found.runs]
             series.append(Series(found.name, chosen[found.name], _thinned(curve), {}, runs))
         note = [
             "Line: mean of −1/log φ(b) over the units of all seeds, computed from the forget bias alone. Band: ± one "
@@ -139,13 +139,25 @@ def _mean_scale(evaluation: Mapping[str, Any], layer: str) -> float | None:
     return finite(evaluation.get("time_scales", {}).get(layer, {}).get("mean"))
 
 
-def _track(run: LabRun, clock: int, values: Sequence[float | None], step: str = "update") -> Track:
-    shown = _shown(len(run.metrics))
+def _drawn(run: LabRun, left_out: bool) -> Sequence[Mapping[str, Any]]:
+    """The evaluations of a run, without that of the untrained model where it is left out."""
+    return [line for line in run.metrics if line["update"] > 0] if left_out else run.metrics
+
+
+def _metric_track(run: LabRun, clock: int, measure: Measure, step: str, left_out: bool) -> Track:
+    lines = _drawn(run, left_out)
+    return _track(run, clock, lines, [finite(line.get(measure.name)) for line in lines], step)
+
+
+def _track(
+    run: LabRun, clock: int, lines: Sequence[Mapping[str, Any]], values: Sequence[float | None], step: str = "update"
+) -> Track:
+    shown = _shown(len(lines))
     return Track(
         run.seed,
         clock,
-        [float(run.metrics[i][step]) for i in shown],
-        [float(run.metrics[i]["seconds"]) for i in shown],
+        [float(lines[i][step]) for i in shown],
+        [float(lines[i]["seconds"]) for i in shown],
         [values[i] for i in shown],
         diverged=run.outcome == "diverged",
     )
