@@ -20,7 +20,7 @@ def keep_freed_memory() -> bool:
     """Let glibc keep the memory of freed tensors for the next update; returns whether it does.
 
     By default it returns that of large ones to the system and requests it again at each update, where the page faults
-    can take a fifth of the time. For a process that only trains: it keeps the memory of its peak. Settings in the
+    can take a third of the time. For a process that only trains: it keeps the memory of its peak. Settings in the
     environment variables of glibc take precedence; other C libraries have no such setting.
     """
     libc = ctypes.CDLL(None)
