@@ -82,7 +82,8 @@ def update():
     return torch.ones(1 << 24) + 1.0  # 64 MB, twice
 
 kept = {kept}
-update()
+for _ in range(5):  # until the heap has found its size
+    update()
 before = faults()
 for _ in range(5):
     update()
@@ -100,10 +101,10 @@ def _page_faults(kept: str, **environment: str) -> tuple[str, int]:
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
 def test_freed_memory_is_used_again() -> None:
-    """64 MB are 16,384 pages, or 32 large ones."""
-    assert _page_faults("None")[1] > 5 * 32
+    """By default every tensor has new pages; where it is kept, the heap may still grow once."""
+    default = _page_faults("None")[1]
     said, count = _page_faults("keep_freed_memory()")
-    assert (said, count < 32) == ("True", True)
+    assert said == "True" and count < default / 2
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="a setting of glibc")
