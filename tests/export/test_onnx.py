@@ -168,6 +168,23 @@ def test_a_model_around_the_layer(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.parametrize("cell", ["LSTM", "GRU", "MinimalRNN"])
+def test_a_layer_alone_with_batch_first(cell: str, tmp_path: Path) -> None:
+    layer = getattr(gatedrnn, cell)(3, 4, forget_gate="fast", batch_first=True, bidirectional=True)
+    gatedrnn.export.onnx(layer, torch.randn(5, 4, 3), tmp_path / "layer.onnx")
+    running = session(tmp_path / "layer.onnx")
+    for batch, steps in ((1, 1), (1, 6), (6, 1), (7, 9)):
+        x = torch.randn(batch, steps, 3)
+        torch.testing.assert_close(run(running, x)[0], layer(x)[0].detach(), rtol=1e-5, atol=1e-6)
+
+
+def test_the_order_of_keyword_arguments_does_not_matter(tmp_path: Path) -> None:
+    cell, x, h = gatedrnn.GRUCell(4, 4), torch.randn(3, 4), torch.randn(3, 4)
+    gatedrnn.export.onnx(cell, {"hx": h, "input": x}, tmp_path / "cell.onnx")
+    (found,) = session(tmp_path / "cell.onnx").run(None, {"input": x.numpy(), "h_0": h.numpy()})
+    torch.testing.assert_close(torch.from_numpy(found), cell(x, h).detach(), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("step", [False, True])
 def test_one_tensor_for_both_states(step: bool, tmp_path: Path) -> None:
     layer = saturated(gatedrnn.LSTM(3, 5, forget_gate="fast"))

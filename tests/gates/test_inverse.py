@@ -9,8 +9,10 @@ import mpmath
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from gatedrnn.gates import GATES
+from gatedrnn.gates.stable import solve_increasing
 from tests import tolerances
 from tests.gates.formulas import INVERSE_COMPLEMENTS, truth
 from tests.gates.points import DTYPES, FORMATS, Worst
@@ -105,3 +107,16 @@ def test_sixteen_bit(name: str, dtype: torch.dtype) -> None:
     root = first(GATES[name]().inverse(p))
     assert root.dtype == dtype
     assert torch.equal(root, first(GATES[name]().inverse(p.double())).to(dtype))
+
+
+def test_a_bounded_function_has_no_solution_beyond_its_bound() -> None:
+    def bounded(z: Tensor) -> Tensor:
+        return 2.0 * torch.tanh(z / 2.0)
+
+    def slope(z: Tensor) -> Tensor:
+        return 1.0 - torch.tanh(z / 2.0) ** 2
+
+    z = solve_increasing(bounded, slope, torch.tensor([1.9, -1.9]))
+    torch.testing.assert_close(bounded(z), torch.tensor([1.9, -1.9]))
+    with pytest.raises(ValueError, match=r"α\(z\) = 2.5: α does not exceed 2"):
+        solve_increasing(bounded, slope, torch.tensor([1.0, -2.5]))

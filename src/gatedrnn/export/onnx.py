@@ -73,6 +73,8 @@ def onnx(
     files.check_folder(target.parent)
     arguments, keywords = _arguments(example)
     named = inspect.signature(model.forward).bind(*arguments, **keywords).arguments
+    if input_names is None:  # the names of the inputs follow the signature
+        keywords = {name: keywords[name] for name in named if name in keywords} | keywords
     engines = {
         module: _engine(_place(name, module), module, exact, step, opset_version)
         for name, module in model.named_modules()

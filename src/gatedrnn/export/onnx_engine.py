@@ -64,6 +64,8 @@ class OnnxEngine(Engine):
         if not (self.exact or one_step or scan.collect) and is_native(scan.cell, scan.gate, scan.input.dtype):
             return _native(scan)
         x, active = steps_in_order(scan)
+        # In the order of its memory: for a transposed view torch.export would require sizes other than 1.
+        x = x.clone(memory_format=torch.contiguous_format)
         w = scan.cell.prepare(scan.weights)
         with OnnxFunctions():
             projected = scan.cell.project(w, x)

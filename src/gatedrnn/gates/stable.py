@@ -245,6 +245,11 @@ def solve_increasing(
         while bool(((short := function(high) < goal) & (high < largest)).any()):
             low = torch.where(short, high, low)
             high = torch.where(short, (2.0 * high).clamp(max=largest), high)
+        if bool((beyond := short & torch.isfinite(goal)).any()):
+            reached = function(high)[beyond].flatten()[0].item()
+            raise ValueError(
+                f"no pre-activation z has α(z) = {goal[beyond].flatten()[0].item():g}: α does not exceed {reached:g}"
+            )
         # α(z) ≈ z near 0, where a bracket alone would lose relative accuracy
         z, stride = torch.clamp(goal, low, high), high - low
         for _ in range(400):
