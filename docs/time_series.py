@@ -46,7 +46,7 @@ def comparisons() -> str:
     tests: dict[str, dict[int, float]] = {}
     for run in runs():
         tests.setdefault(run["model"], {})[run["seed"]] = run["test"]
-    rows = ["| difference | seeds | mean | 95 % interval | higher in | sign test | so |", "|" + " --- |" * 7]
+    rows = ["| difference | seeds | mean | 95 % interval | higher in | sign test | conclusion |", "|" + " --- |" * 7]
     for first, second in PAIRS:
         seeds = sorted(tests.get(first, {}).keys() & tests.get(second, {}).keys())
         differences = [tests[first][seed] - tests[second][seed] for seed in seeds]

@@ -13,7 +13,7 @@ def check_folder(folder: Path) -> None:
         place = place.parent
     if not place.is_dir():
         raise NotADirectoryError(f"cannot write to {folder}: {place} is not a folder")
-    if not os.access(place, os.W_OK | os.X_OK):
+    if not os.access(place, os.W_OK | os.X_OK, effective_ids=os.access in os.supports_effective_ids):
         raise PermissionError(f"cannot write to {folder}: no permission to write in {place}")
 
 

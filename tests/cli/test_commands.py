@@ -8,6 +8,7 @@ import io
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -180,7 +181,16 @@ def test_a_folder_without_permission_ends_in_one_line(
     finally:
         tmp_path.chmod(0o700)
     printed = capsys.readouterr().err
-    assert printed.count("\n") == 1 and "permission" in printed.lower()
+    assert printed.count("\n") == 1 and "permission" in printed.lower() and "resume" not in printed
+
+
+def test_a_new_run_in_a_folder_that_can_only_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # those above tmp_path are root's alone
+        os.chmod(folder, 0o555)
+        with _unprivileged():
+            assert cli.main(f"train adding --updates 1 --length 9 --out {folder}/out".split()) == 2
+    message = f"gatedrnn: cannot write to {folder}/out: no permission to write in {folder}\n"
+    assert capsys.readouterr().err == message
 
 
 def test_an_interrupt_ends_quietly(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

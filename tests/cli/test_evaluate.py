@@ -42,8 +42,8 @@ def test_the_test_result_of_the_record_comes_out_again(
     runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     record = json.loads((runs / "fast" / "record.json").read_text())
-    assert main(["evaluate", str(runs / "fast"), "--out", str(tmp_path / "found.json")]) == 0
-    found = json.loads((tmp_path / "found.json").read_text())
+    assert main(["evaluate", str(runs / "fast"), "--out", str(tmp_path / "new" / "found.json")]) == 0
+    found = json.loads((tmp_path / "new" / "found.json").read_text())
     assert {name: found[name] for name in record["test"]} == record["test"]
     assert (found["task"], found["split"], found["dropped"]) == ("text", "test", 0)
     printed = capsys.readouterr().out
@@ -75,8 +75,13 @@ def test_validation_a_checkpoint_and_other_counts(runs: Path, capsys: pytest.Cap
     ("arguments", "message"),
     [
         (["{adding}"], "the task adding has no test data; use --split validation"),
-        (["{adding}", "--split", "validation", "--data", "x"], "data is not an option of the task adding"),
-        (["{fast}", "--frequencies", "none"], "frequencies must be one of train, all, got 'none'"),
+        (["{adding}", "--split", "validation", "--data", "x"], ": --data is not an option of the task adding"),
+        (["{fast}", "--frequencies", "none"], ": --frequencies must be one of train, all, got 'none'"),
+        (["{fast}", "--out", "{runs}"], ": --out must be a file, but {runs} is a folder"),
+        (
+            ["{fast}", "--out", "{fast}/record.json/x"],
+            ": cannot write to {fast}/record.json: {fast}/record.json is not a folder",
+        ),
         (["{runs}"], "{runs} is neither the folder of a run nor one of its checkpoints"),
         (["{fast}", "--against", "{adding}", "--split", "validation"], "--against is for language models on test data"),
     ],

@@ -15,6 +15,9 @@ import torch
 
 import gatedrnn
 from gatedrnn import cli
+from gatedrnn.cli import timescales
+from gatedrnn.lab import models
+from gatedrnn.lab.records import write_checkpoint
 
 SCALE = -1 / math.log(1 / (1 + math.exp(-1)))  # of the forget bias 1
 
@@ -190,9 +193,8 @@ def test_torchs_advice_to_load_it_anyway_is_not_repeated(tmp_path: Path, capsys:
         warnings.simplefilter("ignore")  # that torch.jit is deprecated
         torch.jit.script(torch.nn.Linear(1, 1)).save(tmp_path / "script.pt")
     (tmp_path / "cut.pt").write_bytes((tmp_path / "module.pt").read_bytes()[:-50])
-    (tmp_path / "empty.pt").write_bytes(b"")
     (tmp_path / "pickle.pt").write_bytes(b"\x80\x04K\x01.")
-    for name in ("module.pt", "script.pt", "cut.pt", "empty.pt", "pickle.pt"):
+    for name in ("module.pt", "script.pt", "cut.pt", "pickle.pt"):
         line = _refused(tmp_path / name, capsys, *GRU)
         assert line.startswith("cannot be read as weights: ") and len(line) < 300
         assert "weights_only" not in line and "trust" not in line
@@ -360,3 +362,59 @@ def test_weights_of_an_auxiliary_gate_without_one(tmp_path: Path, capsys: pytest
     torch.save(dict(gatedrnn.GRU(3, 8, forget_gate="refine").state_dict()), tmp_path / "w.pt")
     assert cli.main(["timescales", str(tmp_path / "w.pt"), "--cell", "gru", "--forget-gate", "fast"]) == 2
     assert "unexpected weight weight_ih_aux_l0" in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_an_empty_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("weights.pt", "weights.safetensors"):
+        (tmp_path / name).touch()
+        assert cli.main(["timescales", str(tmp_path / name), "--cell", "gru", "--forget-gate", "fast"]) == 2
+        assert capsys.readouterr().err == f"gatedrnn: {tmp_path / name} is empty\n"
+
+
+def test_a_folder_that_cannot_be_written_is_reported_first(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["timescales", str(run), "--out", str(run / "record.json")]) == 2
+    printed = capsys.readouterr()
+    assert not printed.out
+    assert printed.err == f"gatedrnn: cannot write to {run / 'record.json'}: {run / 'record.json'} is not a folder\n"
+
+
+@pytest.mark.parametrize("verb", [["timescales"], ["evaluate", "--split", "validation"]])
+def test_damaged_checkpoints_of_a_finished_run(
+    verb: list[str], run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command that started it would print the result and train nothing."""
+    copied = shutil.copytree(run, tmp_path / "run")
+    for weights in copied.glob("checkpoints/*/weights.safetensors"):
+        weights.write_bytes(b"")
+    assert cli.main([*verb, str(copied)]) == 2
+    what = f"all checkpoints in {copied} are damaged"
+    assert f"{what}, and the run has finished; train it again in another folder\n" in capsys.readouterr().err
+    (copied / "record.json").unlink()
+    assert cli.main([*verb, str(copied)]) == 2
+    assert f"{what}; resume the run with the command that started it\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("when", ["weights", "measured"])
+def test_a_checkpoint_that_is_replaced_meanwhile(
+    when: str, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The run trains on while its time scales are read: the later checkpoint is used, and nothing is called damaged."""
+    expected = _tables([str(run)], capsys)
+    copied = shutil.copytree(run, tmp_path / "run")
+    checkpoints = copied / "checkpoints"
+    owner, name = (models, "load") if when == "weights" else (timescales, "opened")
+    ordinary = getattr(owner, name)
+
+    def trains_on(path: Path, *arguments: object, **options: object) -> object:
+        if (folder := checkpoints / "00000002").exists():
+            # As write_checkpoint does it, with the same weights under a later update.
+            note = json.loads((folder / "checkpoint.json").read_text())
+            files = {name: (folder / name).read_bytes() for name in note.pop("sha256")}
+            del note["sha256_of_this"], note["update"]
+            write_checkpoint(copied, 3, note, files)
+            write_checkpoint(copied, 4, note, files)
+        return ordinary(path, *arguments, **options)
+
+    monkeypatch.setattr(owner, name, trains_on)
+    assert _tables([str(copied)], capsys) == expected
+    assert sorted(entry.name for entry in checkpoints.iterdir()) == ["00000003", "00000004"]

@@ -310,3 +310,14 @@ def test_a_metric_is_shown_as_it_is_named() -> None:
     with shown(Run(Marked()), console) as progress:
         progress(Status(5, 20, 0.123, {"mse [bold]": 0.456}, None, None, evaluated=True))
     assert "mse [bold] 0.456" in stream.getvalue()
+
+
+def test_an_interrupted_run_says_how_to_resume(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gatedrnn.cli.train.train", interrupted)
+    assert cli.main(["train", "adding", "--length", "9", "--out", str(tmp_path)]) == 130
+    assert capsys.readouterr().err.endswith("stopped; run the same command to resume\ninterrupted\n")

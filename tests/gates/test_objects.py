@@ -206,3 +206,16 @@ def test_with_denormals_flushed(name: str) -> None:
     for a, b in zip(plain, flushed, strict=True):
         torch.testing.assert_close(b, a, rtol=1e-6, atol=1.2e-38)
     assert not scale.isnan().any()
+
+
+@pytest.mark.parametrize("name", ["softsign", "fast", "iterated_fast", "polynomial", "sigmoid"])
+def test_the_default_dtype_does_not_matter(name: str) -> None:
+    gate: Any = GATES[name]()
+    z = torch.tensor([-2.0, -0.0, 0.5])
+    expected = [gate.alpha(z), gate.alpha_inverse(z), gate.alpha_derivative(z)]
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = [gate.alpha(z), gate.alpha_inverse(z), gate.alpha_derivative(z)]
+    finally:
+        torch.set_default_dtype(torch.float32)
+    torch.testing.assert_close(found, expected, rtol=0, atol=0)

@@ -169,6 +169,26 @@ def test_the_librarys_gates_pass(name: str) -> None:
     check_gate(GATES[name]())
 
 
+@pytest.mark.parametrize("corner", [0.11, 1.0, 1.37])
+@pytest.mark.parametrize("slope_is_wrong", [False, True])
+def test_a_gate_whose_second_derivative_jumps(corner: float, slope_is_wrong: bool) -> None:
+    """z up to the corner, and a parabola beyond. A derivative that is wrong by 1e-5 is still found."""
+
+    @dataclass(frozen=True)
+    class Piecewise(SigmoidOf):
+        def alpha(self, z: Tensor) -> Tensor:
+            return z + torch.sign(z) * (z.abs() - corner).clamp(min=0) ** 2
+
+        def alpha_derivative(self, z: Tensor) -> Tensor:
+            return 1 + 2 * (z.abs() - corner).clamp(min=0) + (1e-5 if slope_is_wrong else 0.0)
+
+    if not slope_is_wrong:
+        check_gate(Piecewise())
+        return
+    with pytest.raises(ValueError, match="the derivative does not agree with the function, at z = "):
+        check_gate(Piecewise())
+
+
 def broken(alpha: Callable[[Tensor], Tensor], slope: Callable[[Tensor], Tensor]) -> Gate:
     class Broken(SigmoidOf):
         def alpha(self, z: Tensor) -> Tensor:

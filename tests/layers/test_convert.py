@@ -322,7 +322,7 @@ def test_a_weight_that_is_no_parameter_is_refused() -> None:
 def test_a_compiled_layer_is_refused() -> None:
     layer = nn.LSTM(3, 4)
     layer.compile(backend="eager")
-    with pytest.raises(ValueError, match="_compiled_call_impl"):
+    with pytest.raises(ValueError, match="^the model: is compiled and would run the old layer; convert, then compile$"):
         gatedrnn.convert(layer, "fast")
 
 
@@ -554,3 +554,32 @@ def test_shared_biases_of_different_gates_are_refused(old: tuple[str, str], new:
     with pytest.raises(ValueError, match="share biases in different pairs or with different gates"):
         gatedrnn.convert(model, new, match="bias")
     assert [gatedrnn.gates.name_of(layer.forget_gate) for layer in model] == list(old)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class _Bounded(gatedrnn.gates.SigmoidOf):
+    """σ(tanh z): no z has the value of a forget bias beyond 1."""
+
+    def alpha(self, z: Tensor) -> Tensor:
+        return torch.tanh(z)
+
+    def alpha_derivative(self, z: Tensor) -> Tensor:
+        return 1 - torch.tanh(z) ** 2
+
+
+def test_a_value_that_the_gate_does_not_have_is_refused_and_nothing_changes() -> None:
+    own = gatedrnn.GRU(2, 3, forget_gate="fast")
+    model = nn.ModuleList([own, gatedrnn.LSTM(2, 3, forget_init=gatedrnn.inits.Constant(0.9)), nn.LSTM(2, 3)])
+    values, modules = copy.deepcopy(model.state_dict()), list(model)
+    with pytest.raises(ValueError, match="no pre-activation z has α"):
+        gatedrnn.convert(model, _Bounded(), match="bias")
+    assert list(model) == modules
+    assert own.forget_gate == gatedrnn.gates.Fast()
+    torch.testing.assert_close(model.state_dict(), values, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("gate", sorted(gatedrnn.gates.GATES))
+def test_layers_on_the_meta_device_are_matched(gate: str) -> None:
+    converted: Any = gatedrnn.convert(nn.LSTM(2, 3, device="meta"), gate, match="bias")
+    assert converted.forget_gate == gatedrnn.gates.GATES[gate]()
+    assert {p.device.type for p in converted.parameters()} == {"meta"}

@@ -54,6 +54,18 @@ def test_no_side_effects() -> None:
     assert all(p.grad is None for p in layer.parameters())
 
 
+@pytest.mark.parametrize("kind", [gatedrnn.LSTM, gatedrnn.LSTMCell])
+def test_parametrised_weights_do_not_change(kind: type[nn.Module]) -> None:
+    layer: Any = kind(I, H)
+    name = next(name for name, _ in layer.named_parameters() if name.startswith("weight_hh"))
+    plain = gatedrnn.explain(layer, torch.zeros(B, I))
+    nn.utils.parametrizations.spectral_norm(layer, name)
+    values = {name: value.clone() for name, value in layer.state_dict().items()}
+    assert gatedrnn.explain(layer, torch.zeros(B, I)) == plain
+    torch.testing.assert_close(layer.state_dict(), values, rtol=0, atol=0)
+    assert all(module.training for module in layer.modules())
+
+
 def test_bad_input() -> None:
     layer: Any = gatedrnn.LSTM(I, H)
     with pytest.raises(TypeError, match="LSTM"):

@@ -95,6 +95,22 @@ def test_parametrised_biases_count() -> None:
     torch.testing.assert_close(gatedrnn.time_scales(layer)["l0"], expected, rtol=1e-4, atol=0)
 
 
+@pytest.mark.parametrize("kind", [gatedrnn.LSTM, nn.LSTM])
+@pytest.mark.parametrize("measured", [False, True])
+def test_parametrised_weights_are_read_as_in_eval_mode(kind: type[nn.Module], measured: bool) -> None:
+    """spectral_norm changes its vectors and dropout drops biases in training mode."""
+    layer: Any = kind(I, H)
+    nn.utils.parametrizations.spectral_norm(layer, "weight_hh_l0")
+    nn.utils.parametrize.register_parametrization(layer, "bias_ih_l0", nn.Dropout(0.5))
+    arguments = (torch.randn(7, 2, I),) if measured else ()
+    expected = gatedrnn.time_scales(layer.eval(), *arguments)
+    layer.train()
+    values = {name: value.clone() for name, value in layer.state_dict().items()}
+    torch.testing.assert_close(gatedrnn.time_scales(layer, *arguments), expected, rtol=0, atol=0)
+    torch.testing.assert_close(layer.state_dict(), values, rtol=0, atol=0)
+    assert all(module.training for module in layer.modules())
+
+
 def test_refusals_name_what_was_given() -> None:
     with pytest.raises(ValueError, match="NRU has no forget gate"):
         gatedrnn.time_scales(gatedrnn.NRU(I, H))

@@ -118,8 +118,8 @@ def _ragged(runner: Runner) -> Iterator[Bar]:
     padded, lengths, packed = runner.time(
         (contestant, Work(SMALL)), (contestant, ragged), (_packed(contestant), ragged)
     )
-    yield Bar("ragged ÷ padded, a useful step, lengths", Ratio.of(lengths, padded, True), 1.20, 1.05)
-    yield Bar("ragged ÷ padded, a useful step, packed", Ratio.of(packed, padded, True), 1.20, 1.05)
+    yield Bar("time of a valid step, lengths ÷ full batch", Ratio.of(lengths, padded, True), 1.20, 1.05)
+    yield Bar("time of a valid step, packed ÷ full batch", Ratio.of(packed, padded, True), 1.20, 1.05)
 
 
 def _packed(contestant: Contestant) -> Contestant:

@@ -11,7 +11,7 @@ import tyro
 from rich.table import Table
 from rich.text import Text
 
-from gatedrnn.cli.failure import Failure
+from gatedrnn.cli.failure import Failure, as_option
 from gatedrnn.cli.own_task import is_fault_in_task, load_task
 from gatedrnn.cli.progress import console_of
 from gatedrnn.cli.streams import printable
@@ -47,13 +47,18 @@ class Evaluate:
     task: Path | None = None
     """Python file of a custom task. (default: none)"""
     out: Path | None = None
-    """File for the results as JSON. (default: none)"""
+    """File for the results as JSON; its folder is created if it does not exist. (default: none)"""
 
     def run(self) -> None:
         """Print a table, and write the file if there is one to write."""
+        from gatedrnn.files import check_folder
         from gatedrnn.lab.records import write_json
 
         try:
+            if self.out is not None:
+                check_folder(self.out.parent)
+                if self.out.is_dir():
+                    raise Failure(f"--out must be a file, but {self.out} is a folder")
             found = self._evaluated(self.checkpoint)
             other = None if self.against is None else self._evaluated(self.against)
             if other is not None and not all("blocks" in results for results in (found, other)):
@@ -61,12 +66,14 @@ class Evaluate:
             console_of("stdout").print(_table(found, other), crop=False)
             print(_said(found))
             if self.out is not None:
+                self.out.parent.mkdir(parents=True, exist_ok=True)
                 write_json(self.out, found if other is None else {**found, "against": other})
                 print(f"the results are in {self.out}")
         except (ValueError, OSError) as why:
             if is_fault_in_task(why):
                 raise
-            raise Failure(str(why), several_lines="\n" in str(why)) from why
+            text = as_option(why, self) if isinstance(why, ValueError) else str(why)
+            raise Failure(text, several_lines="\n" in text) from why
 
     def _evaluated(self, path: Path) -> dict[str, Any]:
         from gatedrnn.lab.training.evaluation import Evaluation

@@ -53,9 +53,12 @@ class TimeScales:
 
     def run(self) -> None:
         """Print a table, and write the plot if a folder is given."""
+        from gatedrnn.files import check_folder
         from gatedrnn.lab.models import spread
 
         try:
+            if self.out is not None:
+                check_folder(self.out)
             scales, measured = self._scales()
             for key, values in scales.items():
                 if wrong := int(values.isnan().sum()):
@@ -79,10 +82,18 @@ class TimeScales:
 
     def _scales(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """From the biases and, if there is data, measured, by the name of the layer: l0, l0_reverse, encoder.l0, …"""
+        while True:
+            path = weights_file(self.checkpoint)
+            try:
+                return self._scales_in(path)
+            except (ValueError, OSError):
+                if path.is_file():
+                    raise  # else later checkpoints of a run that is training have replaced it
+
+    def _scales_in(self, path: Path) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         from gatedrnn.lab.models import layers_in, load, read_note, read_weights
         from gatedrnn.layers import time_scales
 
-        path = weights_file(self.checkpoint)
         note = read_note(path) if path.suffix == ".safetensors" else None
         if note is not None:
             network, model = load(path)
@@ -114,6 +125,8 @@ class TimeScales:
             batch = Evaluation(run.task, run.training).sample("validation", network)
             found = measured_time_scales(network, batch.input, batch.lengths)
         except (Failure, ValueError, OSError) as why:
+            if not path.is_file():
+                raise FileNotFoundError(f"{path} was removed") from why
             print(f"warning: {printable(f'not measured on data: {why}')}", file=sys.stderr)
             return {}
         return {key: mean for key, (mean, _) in found.items()}
@@ -167,11 +180,13 @@ def weights_file(path: Path) -> Path:
         OPTIONS_FILE,
         RUN_KIND,
         check_schema,
+        last_checkpoint,
         read_json,
-        whole_checkpoints,
     )
 
     if path.is_file():
+        if not path.stat().st_size:
+            raise ValueError(f"{path} is empty")
         return path
     if found := _weights_in(path):
         return found
@@ -182,15 +197,11 @@ def weights_file(path: Path) -> Path:
     extends = options.get("extends", [])
     if not isinstance(options.get("key"), str) or not isinstance(extends, list):
         raise ValueError(f"{path / OPTIONS_FILE} is damaged: it has no key")
-    whole, damaged = whole_checkpoints(path, [options["key"], *extends])
+    checkpoint, damaged = last_checkpoint(path, [options["key"], *extends])
     for folder, wrong in damaged.items():
         print(f"warning: {printable(f'skipped checkpoint {folder.name}: {wrong}')}", file=sys.stderr)
-    if not whole:
-        what = f"all checkpoints in {path} are damaged" if damaged else f"{path} has no checkpoint yet"
-        raise ValueError(f"{what}; resume the run with the command that started it")
-    found = _weights_in(path / CHECKPOINTS / f"{whole[0].update:08d}")
-    assert found is not None
-    return found
+    # If the run is training, later checkpoints may have replaced it.
+    return _weights_in(path / CHECKPOINTS / f"{checkpoint.update:08d}") or weights_file(path)
 
 
 def _weights_in(folder: Path) -> Path | None:

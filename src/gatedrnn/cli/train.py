@@ -7,6 +7,7 @@ import errno
 import functools
 import operator
 import os
+import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -64,6 +65,10 @@ class Job(Generic[_Task, _Model]):
             run.check()
             with shown(run) if first else nullcontext(ignore) as progress:
                 record = train(run, self.out, progress)
+        except KeyboardInterrupt:
+            if first:
+                print("stopped; run the same command to resume", file=sys.stderr)
+            raise
         except ValueError as wrong:
             if is_fault_in_task(wrong):
                 raise
@@ -72,7 +77,8 @@ class Job(Generic[_Task, _Model]):
         except OSError as wrong:
             if not _is_of_writing(wrong, self.out):
                 raise Failure(_unopened(wrong), code=1) from wrong
-            raise Failure(f"cannot write to {self.out}: {wrong}; run the same command again to resume") from wrong
+            advice = "" if isinstance(wrong, PermissionError) else "; run the same command again to resume"
+            raise Failure(f"cannot write to {self.out}: {wrong}{advice}") from wrong
         except (MemoryError, RuntimeError) as wrong:
             if not is_out_of_memory(wrong):
                 raise

@@ -20,13 +20,13 @@ class Softsign(SigmoidOf):
     saturation = "O(1/z)"
 
     def alpha(self, z: Tensor) -> Tensor:
-        return torch.where(z >= 0, 1.0, -1.0) * torch.log1p(_magnitude(z))
+        return _with_sign_of(z, torch.log1p(_magnitude(z)))
 
     def alpha_derivative(self, z: Tensor) -> Tensor:
         return 1.0 / (1.0 + _magnitude(z))
 
     def alpha_inverse(self, s: Tensor) -> Tensor:
-        return torch.where(s >= 0, 1.0, -1.0) * torch.expm1(_magnitude(s))
+        return _with_sign_of(s, torch.expm1(_magnitude(s)))
 
     def _value(self, z: Tensor) -> Tensor:  # type: ignore[override]
         m = 1.0 / (2.0 + z.abs())
@@ -52,6 +52,10 @@ class Softsign(SigmoidOf):
 
     def _derivatives(self, z: Tensor) -> tuple[Tensor, ...]:  # type: ignore[override]
         return ((2.0 + _magnitude(z)) ** -2,)
+
+
+def _with_sign_of(z: Tensor, size: Tensor) -> Tensor:
+    return torch.where(z >= 0, size, -size)
 
 
 def _magnitude(z: Tensor) -> Tensor:

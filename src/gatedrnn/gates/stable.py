@@ -238,6 +238,8 @@ def solve_increasing(
 
     Computed in float64. Differentiable in the target, twice if the derivative is differentiable.
     """
+    if has_no_values(target):
+        return torch.empty_like(target)
     goal = target.detach().abs().double()
     with torch.no_grad():
         low, high = torch.zeros_like(goal), torch.ones_like(goal)

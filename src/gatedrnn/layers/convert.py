@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 import torch
@@ -75,10 +75,6 @@ def convert(model: _Model, forget_gate: str | Gate, match: Literal["bias"] | Non
     for name, parent in model.named_modules():
         if type(parent).__name__ == "OptimizedModule" and not replacements.keys().isdisjoint(parent.children()):
             raise ValueError(f"{name or 'the model'}: is compiled and would run the old layer; convert, then compile")
-    fixed = [layer for name, layer in gated.items() if name not in own]
-    if match == "bias":  # before anything is changed
-        old_gates = {module: gates.Sigmoid() for module in found.values()}
-        _moved_biases({**old_gates, **{layer: layer.forget_gate for layer in own.values()}}, fixed)
     if not found and not gated:
         warnings.warn(
             f"{type(model).__name__} contains no recurrent layer with a gate: nothing was converted", stacklevel=2
@@ -86,10 +82,14 @@ def convert(model: _Model, forget_gate: str | Gate, match: Literal["bias"] | Non
     for module, layer in replacements.items():
         _move(module, layer)
     before: dict[_Ours, Gate] = dict.fromkeys(replacements.values(), gates.Sigmoid())
+    before.update({layer: layer.forget_gate for layer in own.values()})
+    matched = None
+    if match == "bias":  # all that may fail, before anything in the model is changed
+        fixed = [layer for name, layer in gated.items() if name not in own]
+        matched = _moved_biases(before, fixed), _bias_targets(before, gate)
     for layer in own.values():
-        before[layer] = layer.forget_gate
         _change(layer, gate)
-    if match == "bias" and not _match_biases(before, fixed):
+    if matched is not None and not _set_biases(before, *matched):
         warnings.warn(BEYOND_RANGE, stacklevel=2)
     for parent in [*model.modules(), *replacements.values()]:
         for name, child in parent._modules.items():
@@ -124,6 +124,8 @@ def _refuse(name: str, module: _Theirs, layer: _Ours, match: str | None) -> None
             f"{name}: cannot convert {type(module).__name__}, a subclass of a layer of torch.nn; "
             "replace it by that layer first"
         )
+    if module._compiled_call_impl is not None:
+        raise ValueError(f"{name}: is compiled and would run the old layer; convert, then compile")
     for hooks in _HOOKS:
         if getattr(module, hooks):
             raise ValueError(f"{name}: has hooks ({hooks[1:]}); remove them, convert, and register them again")
@@ -227,16 +229,13 @@ def _add_auxiliary(layer: _Ours, like: Tensor) -> None:
     layer.cell.reset(fresh, layer.forget_gate, layer.hidden_size)
 
 
-def _bias_pairs(module: _Theirs | _Ours) -> list[tuple[int, ...]]:
+def _bias_pairs(module: _Ours) -> list[tuple[int, ...]]:
     """Of each layer and direction, which parameters sum up to the forget bias."""
-    if isinstance(module, _Theirs):
-        names = [name for name in _weight_names(module) if name.startswith("bias_ih")]
-        return [tuple(id(getattr(module, part)) for part in (name, name.replace("_ih", "_hh"))) for name in names]
     first = [next(iter(module.cell.forget_biases(weights))) for weights in module.weights_by_layer().values()]
     return [tuple(id(bias if bias._base is None else bias._base) for bias in parts) for parts in first]
 
 
-def _moved_biases(before: Mapping[Any, Gate], fixed: Sequence[_Ours]) -> list[int | None]:
+def _moved_biases(before: Mapping[_Ours, Gate], fixed: Sequence[_Ours]) -> list[int | None]:
     """For the forget bias of each layer and direction, which of the parameters that sum up to it is moved: one that is
     in no sum before; None if the sum was there before. ``before`` has the old gates; ``fixed`` layers keep theirs.
 
@@ -259,18 +258,25 @@ def _moved_biases(before: Mapping[Any, Gate], fixed: Sequence[_Ours]) -> list[in
 
 
 @torch.no_grad()
-def _match_biases(before: Mapping[_Ours, Gate], fixed: Sequence[_Ours]) -> bool:
-    """Move the forget biases of layers to the values that their old gates had, each shared one once; whether all of
-    them are in the range of their dtype."""
-    places = _moved_biases(before, fixed)
-    biases, targets = [], []
-    for layer, old in before.items():  # all targets first: a bias may be another layer's too
+def _bias_targets(before: Mapping[_Ours, Gate], gate: Gate) -> list[tuple[Tensor, ...]]:
+    """For each layer and direction, the sums of the forget biases at which the gate has the value of the old one."""
+    targets = []
+    for layer, old in before.items():
         for weights in layer.weights_by_layer().values():
-            biases.append(list(layer.cell.forget_biases(weights)))
-            own = biases[-1][: old.preactivations]
+            own = list(layer.cell.forget_biases(weights))[: old.preactivations]
             sums = [torch.stack([bias.double() for bias in parts]).sum(0) for parts in own]
             logit = sums[0] if old == gates.Sigmoid() else -ForgetInit.input_bias(old, tuple(sums))
-            targets.append(layer.forget_gate.from_logit(logit))
+            targets.append(gate.from_logit(logit))
+    return targets
+
+
+@torch.no_grad()
+def _set_biases(layers: Iterable[_Ours], places: Sequence[int | None], targets: Sequence[tuple[Tensor, ...]]) -> bool:
+    """Move the forget biases of layers to the targets, each shared one once; whether all of them are in the range of
+    their dtype."""
+    biases = [
+        list(layer.cell.forget_biases(weights)) for layer in layers for weights in layer.weights_by_layer().values()
+    ]
     fitted = True
     for place, several, values in zip(places, biases, targets, strict=True):
         for index, (parts, target) in enumerate(zip(several, values, strict=True)):

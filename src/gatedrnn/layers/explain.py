@@ -7,6 +7,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from gatedrnn import engines
 from gatedrnn.layers.base import RecurrentLayer
+from gatedrnn.layers.modes import eval_mode
 from gatedrnn.layers.step import RecurrentStep
 
 
@@ -25,9 +26,9 @@ def explain(layer: RecurrentLayer | RecurrentStep, input: Tensor | PackedSequenc
     if isinstance(layer, RecurrentStep):
         if not isinstance(input, Tensor):
             raise TypeError(f"{type(layer).__name__}: Expected input to be a Tensor, got {type(input).__name__}")
-        return engines.explain(layer.engine, layer.first_scan(input))
-    if not isinstance(layer, RecurrentLayer):
+    elif not isinstance(layer, RecurrentLayer):
         raise TypeError(
             f"explain takes a recurrent layer or a single-step module of gatedrnn, got {type(layer).__name__}"
         )
-    return engines.explain(layer.engine, layer.first_scan(input))
+    with eval_mode(layer):  # not without gradients, on which the engine depends
+        return engines.explain(layer.engine, layer.first_scan(input))  # type: ignore[arg-type]

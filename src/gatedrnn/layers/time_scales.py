@@ -20,6 +20,7 @@ from gatedrnn.gates import Gate, Sigmoid
 from gatedrnn.layers.base import RecurrentLayer, StateArgument
 from gatedrnn.layers.checks import checked_lengths, state_tuple
 from gatedrnn.layers.convert import with_weights_of
+from gatedrnn.layers.modes import eval_mode
 from gatedrnn.layers.step import RecurrentStep
 
 #: The quantiles of :class:`MeasuredTimeScales`.
@@ -62,9 +63,9 @@ def time_scales(
 
     With input, measured from the gate's values on it: ``{"l0": MeasuredTimeScales(mean, quantiles), …}``. mean (H,) is
     −1/mean log f over the steps, quantiles (5, H) are those of −1/log f at 5, 25, 50, 75 and 95 %. Both are exact for f
-    near 1. Steps past the lengths do not count. The layer runs as in eval mode.
+    near 1. Steps past the lengths do not count.
 
-    All results are detached and at least float32.
+    The layer is evaluated as in eval mode. All results are detached and at least float32.
 
     Args:
         layer: A layer or single-step module of this library, ``torch.nn.LSTM`` or ``torch.nn.GRU``.
@@ -79,6 +80,21 @@ def time_scales(
     >>> gatedrnn.time_scales(layer, torch.randn(50, 4, 2, dtype=torch.float64))["l0"].quantiles.shape
     torch.Size([5, 3])
     """
+    if not isinstance(layer, RecurrentLayer | RecurrentStep | nn.LSTM | nn.GRU):
+        raise TypeError(
+            f"time_scales takes a layer or single-step module of gatedrnn, torch.nn.LSTM or torch.nn.GRU, "
+            f"got {type(layer).__name__}"
+        )
+    with eval_mode(layer), torch.no_grad():
+        return _time_scales(layer, input, hx, lengths)
+
+
+def _time_scales(
+    layer: RecurrentLayer | RecurrentStep | nn.LSTM | nn.GRU,
+    input: Tensor | PackedSequence | None,
+    hx: StateArgument,
+    lengths: Tensor | Sequence[int] | None,
+) -> Any:
     name = type(layer).__name__
     cell, gate, layers = _parts(layer)
     if not cell.takes_gate:
@@ -98,8 +114,8 @@ def _measured(
     if isinstance(layer, RecurrentStep):
         raise TypeError(f"{type(layer).__name__} is a single step; use a layer to measure time scales on a sequence")
     if not isinstance(layer, RecurrentLayer):
-        layer = with_weights_of(layer)
-    h = _outputs(layer, input, hx, lengths)
+        layer = with_weights_of(layer).eval()
+    h: Tensor = layer(input, hx, lengths, return_states=True)[2]["h"]
     if not h.numel():
         raise ValueError(f"{type(layer).__name__}: time scales need at least one sequence, got an empty batch")
     if isinstance(input, PackedSequence):
@@ -126,25 +142,12 @@ def _measured(
             weights = {name: weight.to(wide) for name, weight in weights.items()}
             scan = replace(scan, input=x.to(wide), state=tuple(s.to(wide) for s in state), weights=weights)
             output = output.to(wide)
-        with torch.no_grad(), torch.autocast("cpu", enabled=False) if native else nullcontext():
+        with torch.autocast("cpu", enabled=False) if native else nullcontext():
             a, inside = preactivations_of(scan, scan.state[0], weights, output)
             measured[key] = _summary(layer.forget_gate, forget(a), inside, x.dtype)
         if index % directions == directions - 1:
             x = torch.cat(list(h[index + 1 - directions : index + 1]), -1)
     return measured
-
-
-def _outputs(layer: RecurrentLayer, *arguments: Any) -> Tensor:
-    """The outputs of all layers and directions in eval mode, as return_states gives them."""
-    modes = [(module, module.training) for module in layer.modules()]
-    layer.eval()
-    try:
-        with torch.no_grad():
-            h: Tensor = layer(*arguments, return_states=True)[2]["h"]
-    finally:
-        for module, training in modes:
-            module.training = training
-    return h
 
 
 def _summary(gate: Gate, z: tuple[Tensor, ...], inside: Tensor | None, dtype: torch.dtype) -> MeasuredTimeScales:
@@ -159,14 +162,9 @@ def _summary(gate: Gate, z: tuple[Tensor, ...], inside: Tensor | None, dtype: to
     return MeasuredTimeScales(mean.to(z[0].device, wide), quantiles.to(z[0].device, wide))
 
 
-def _parts(layer: nn.Module) -> tuple[Cell, Gate, dict[str, Weights]]:
+def _parts(layer: RecurrentLayer | RecurrentStep | nn.LSTM | nn.GRU) -> tuple[Cell, Gate, dict[str, Weights]]:
     if isinstance(layer, RecurrentLayer | RecurrentStep):
         return layer.cell, layer.forget_gate, layer.weights_by_layer()
-    if not isinstance(layer, nn.LSTM | nn.GRU):
-        raise TypeError(
-            f"time_scales takes a layer or single-step module of gatedrnn, torch.nn.LSTM or torch.nn.GRU, "
-            f"got {type(layer).__name__}"
-        )
     cell = cells.LSTMEquations() if isinstance(layer, nn.LSTM) else cells.GRUEquations()
     layers: dict[str, Weights] = {}
     for names in layer._all_weights:

@@ -68,3 +68,11 @@ def test_runs_are_found_below(tmp_path: Path) -> None:
         (tmp_path / name).mkdir(parents=True)
         (tmp_path / name / "options.json").write_text("{}")
     assert find_runs(tmp_path) == [tmp_path / "a", tmp_path / "b/seed0", tmp_path / "b/seed1"]
+
+
+def test_missing_metrics_of_a_run_that_has_ended(folder: Path) -> None:
+    (folder / "record.json").write_text(json.dumps({"kind": "gatedrnn record", "schema": 1}))
+    (folder / "metrics.jsonl").unlink(missing_ok=True)
+    assert read_run(folder).warnings == [f"{folder / 'metrics.jsonl'} is missing; the run is shown without curves"]
+    (folder / "record.json").unlink()
+    assert read_run(folder).warnings == []

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gatedrnn.files import sync_folder, write_through
-from gatedrnn.lab.records.run import SCHEMA, SchemaError, check_schema, read_json
+from gatedrnn.lab.records.run import RECORD_FILE, SCHEMA, SchemaError, check_schema, read_json
 from gatedrnn.lab.records.values import json_safe
 
 CHECKPOINTS = "checkpoints"
@@ -58,7 +58,9 @@ def write_checkpoint(run_folder: Path, update: int, note: dict[str, Any], files:
         shutil.rmtree(temporary, ignore_errors=True)
     sync_folder(place)
     for old in _folders(run_folder)[:-_KEPT]:
-        shutil.rmtree(old)
+        removed = place / f".{old.name}.{os.getpid()}.tmp"
+        os.rename(old, removed)  # so that nobody who reads it meanwhile finds half of it
+        shutil.rmtree(removed)
 
 
 def whole_checkpoints(run_folder: Path, keys: Collection[str]) -> tuple[list[Checkpoint], dict[Path, str]]:
@@ -74,8 +76,20 @@ def whole_checkpoints(run_folder: Path, keys: Collection[str]) -> tuple[list[Che
         except (ForeignError, SchemaError):
             raise
         except (OSError, ValueError) as wrong:
-            damaged[folder] = str(wrong)
+            if folder.exists():  # else it was removed, because there are later ones
+                damaged[folder] = str(wrong)
     return whole, damaged
+
+
+def last_checkpoint(run_folder: Path, keys: Collection[str]) -> tuple[Checkpoint, dict[Path, str]]:
+    """The last whole checkpoint, and the damaged ones. Raises ValueError with advice if there is none."""
+    whole, damaged = whole_checkpoints(run_folder, keys)
+    if whole:
+        return whole[0], damaged
+    what = f"all checkpoints in {run_folder} are damaged" if damaged else f"{run_folder} has no checkpoint"
+    if (run_folder / RECORD_FILE).exists():  # a finished run is not resumed
+        raise ValueError(f"{what}, and the run has finished; train it again in another folder")
+    raise ValueError(f"{what}{'' if damaged else ' yet'}; resume the run with the command that started it")
 
 
 def read_checkpoint(folder: Path, keys: Collection[str] | None = None) -> Checkpoint:

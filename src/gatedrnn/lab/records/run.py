@@ -56,6 +56,8 @@ def read_run(folder: str | os.PathLike[str]) -> RunRecord:
     environment = _read_optional(folder / ENVIRONMENT_FILE, ENVIRONMENT_KIND, warnings)
     record = _read_optional(folder / RECORD_FILE, RECORD_KIND, warnings)
     metrics = _read_lines(folder / METRICS_FILE, warnings)
+    if record is not None and not (folder / METRICS_FILE).exists():
+        warnings.append(f"{folder / METRICS_FILE} is missing; the run is shown without curves")
     return RunRecord(folder, options, environment, metrics, record, warnings)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from gatedrnn.files import check_folder
 from gatedrnn.lab.fields import is_beside
 from gatedrnn.lab.records import (
     CHECKPOINTS,
@@ -149,6 +150,10 @@ def claimed(
     Gives the claim, and the run with its number of threads, that with which it was begun, and of ``processes``.
     """
     _check_processes(run, out, begun_run(run, out), processes)  # refuse before anything is created
+    try:
+        check_folder(out)
+    except OSError as wrong:
+        raise RefusedError(str(wrong)) from None
     out.mkdir(parents=True, exist_ok=True)
     lock = os.open(out / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
     try:

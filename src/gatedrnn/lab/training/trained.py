@@ -10,7 +10,7 @@ from pathlib import Path
 import safetensors.torch
 
 from gatedrnn.lab.models import Network, Sizes, filled
-from gatedrnn.lab.records import CHECKPOINTS, OPTIONS_FILE, Checkpoint, read_checkpoint, read_json, whole_checkpoints
+from gatedrnn.lab.records import CHECKPOINTS, OPTIONS_FILE, Checkpoint, last_checkpoint, read_checkpoint, read_json
 from gatedrnn.lab.tasks import TASKS, Task
 from gatedrnn.lab.training.options import is_usable
 from gatedrnn.lab.training.run import Run
@@ -69,8 +69,4 @@ def open_trained(path: Path, tasks: Mapping[str, type[Task]] = TASKS, **changed:
 def _checkpoint(path: Path, folder: Path, keys: list[str]) -> tuple[Checkpoint, Mapping[Path, str]]:
     if path != folder:
         return read_checkpoint(path, keys), {}
-    whole, damaged = whole_checkpoints(folder, keys)
-    if not whole:
-        what = f"all checkpoints in {folder} are damaged" if damaged else f"{folder} has no checkpoint yet"
-        raise ValueError(f"{what}; resume the run with the command that started it")
-    return whole[0], damaged
+    return last_checkpoint(folder, keys)
