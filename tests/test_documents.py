@@ -60,9 +60,18 @@ def test_examples_run(example: Path, capsys: pytest.CaptureFixture[str], monkeyp
 
 @named
 def test_links_lead_somewhere(document: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", document.read_text()):
+    for target, fragment in re.findall(r"\]\(([^)#]*)(?:#([^)]*))?\)", document.read_text()):
         if not target.startswith("http"):
-            assert (document.parent / target).exists(), f"{document.name}: {target}"
+            place = document.parent / target if target else document
+            assert place.exists(), f"{document.name}: {target}"
+            assert not fragment or fragment in _fragments(place), f"{document.name}: {target}#{fragment}"
+
+
+def _fragments(document: Path) -> set[str]:
+    """The anchors that GitHub gives to the headings of a document."""
+    text = re.sub(r"^```.*?^```$", "", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+    headings = (re.sub(r"\[(.*?)\]\(.*?\)", r"\1", line) for line in re.findall(r"^#+ +(.*)$", text, re.MULTILINE))
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @named

@@ -12,7 +12,7 @@ import pytest
 
 from gatedrnn.lab.experiments import PaperValue
 from gatedrnn.lab.report import make, make_report
-from gatedrnn.lab.report.claims import Best
+from gatedrnn.lab.report.claims import Best, SmallerGain
 from gatedrnn.lab.report.comparisons import papers_values
 from gatedrnn.lab.report.items import Item
 from gatedrnn.lab.report.runs import load
@@ -120,6 +120,28 @@ def test_the_best_on_test_data(tmp_path: Path) -> None:
     assert Best("sigmoid", ("fast",), ("psmnist",)).check(groups, None).holds is False
     assert Best("fast", ("sigmoid",), ("psmnist", "smnist")).check(groups, None).holds is None
     assert Best("fast", ("NRU",), ("psmnist",)).check(groups, None).holds is None
+
+
+@pytest.mark.parametrize(
+    ("gain", "holds", "seen"),
+    [
+        (0.005, True, "psmnist: better by 0.00251 … 0.00749, fast by 0.00351 … 0.00849 more (95 %)"),
+        (-0.005, False, None),
+        (0.02, False, None),
+        (0.0, None, None),
+    ],
+)
+def test_a_smaller_gain(gain: float, holds: bool | None, seen: str | None, tmp_path: Path) -> None:
+    """fast is better than sigmoid by 0.011 with every seed; the other pair by the gain, with a spread of 0.001: t(2) gives ± 0.0025."""
+    sweep(tmp_path, ("psmnist",))
+    for seed, spread in enumerate((-0.001, 0.0, 0.001)):
+        write_image_run(tmp_path / f"b{seed}", "chrono", seed, "psmnist", 0.8)
+        write_image_run(tmp_path / f"m{seed}", "NRU", seed, "psmnist", 0.8 + gain + spread)
+    models = (*MODELS, "chrono", "NRU")
+    groups = {group.name: group for group in image_item(models).groups(load(tmp_path)[0])["desk"]}
+    found = SmallerGain("NRU", "chrono", ("fast", "sigmoid"), ("psmnist",)).check(groups, None)
+    assert found.holds is holds
+    assert seen is None or found.seen == seen
 
 
 def test_a_difference_within_its_uncertainty_is_not_decided(tmp_path: Path) -> None:

@@ -215,6 +215,8 @@ def test_comparable_is_within_a_factor_of_two(tmp_path: Path) -> None:
     assert Comparable("fast", "sigmoid").check(runs, 0.02).holds is True
     assert Comparable("fast", "chrono").check(runs, 0.02).seen == "chrono: not run"
     assert Comparable("fast", "softsign").check(runs, 0.02).holds is not True
+    assert Comparable("fast", "sigmoid", at=0.02).check(runs, None).holds is True
+    assert Comparable("fast", "softsign", at=0.02).check(runs, 0.2).holds is not True  # all start below 0.2
 
 
 WRONG: dict[str, tuple[dict[str, Any], str]] = {

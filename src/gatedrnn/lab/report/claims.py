@@ -23,6 +23,7 @@ FEWEST = 3
 _ORDERS_OF_MAGNITUDE = 10.0
 _STILL = 2.0
 _COMPARABLE = 2.0
+_TOO_FEW = f"fewer than {FEWEST} seeds of the same length to compare"
 #: How far a ratio of times may be from the paper's.
 NEAR = 0.05
 
@@ -205,35 +206,66 @@ class Best:
         verdicts: list[bool | None] = []
         seen = []
         for task in self.tasks:
-            ours = _tested(groups, self.model, task, self.column)
             lacking = []
             for name in self.others:
-                theirs = _tested(groups, name, task, self.column)
-                shared = sorted(ours.keys() & theirs.keys(), key=str)  # seeds, with the same length of training
-                gains = [ours[seed] - theirs[seed] for seed in shared]
+                gains = list(_gains(groups, self.model, name, task, self.column).values())
+                verdicts.append(_positive(gains))
                 if len(gains) < FEWEST:
-                    verdicts.append(None)
                     lacking.append(name)
-                    continue
-                low, high = interval_of(gains)
-                verdicts.append(True if low > 0 else False if high < 0 else None)
-                seen.append(f"{task}, {name}: better by {text.interval(low, high)} ({text.LEVEL})")
+                else:
+                    seen.append(f"{task}, {name}: better by {text.interval(*interval_of(gains))} ({text.LEVEL})")
             if lacking:
-                seen.append(f"{task}, {', '.join(lacking)}: fewer than {FEWEST} seeds of the same length to compare")
+                seen.append(f"{task}, {', '.join(lacking)}: {_TOO_FEW}")
+        return Checked(what, all_of(verdicts), "; ".join(seen))
+
+
+@dataclass(frozen=True)
+class SmallerGain:
+    """On each of some tasks a model is better than its baseline on test data, by less than another pair of models."""
+
+    model: str
+    baseline: str
+    pair: tuple[str, str]
+    tasks: tuple[str, ...]
+
+    def check(self, groups: Mapping[str, Group], threshold: float | None, clock: Clock = "update") -> Checked:
+        """By the gain and the difference of the two gains, means over seeds with their intervals."""
+        other, of_other = self.pair
+        what = (
+            f"{self.model} is better than {self.baseline} on {', '.join(self.tasks)}, by less than {other} is better "
+            f"than {of_other}"
+        )
+        verdicts: list[bool | None] = []
+        seen = []
+        for task in self.tasks:
+            gains, others = (_gains(groups, *pair, task) for pair in ((self.model, self.baseline), self.pair))
+            shorter = [others[place] - gains[place] for place in gains.keys() & others.keys()]
+            verdicts += [_positive(list(gains.values())), _positive(shorter)]
+            if len(shorter) < FEWEST:
+                seen.append(f"{task}: {_TOO_FEW}")
+                continue
+            gained, less = (text.interval(*interval_of(values)) for values in (list(gains.values()), shorter))
+            seen.append(f"{task}: better by {gained}, {other} by {less} more ({text.LEVEL})")
         return Checked(what, all_of(verdicts), "; ".join(seen))
 
 
 @dataclass(frozen=True)
 class Comparable:
-    """One model reaches the threshold about as fast as another one: within a factor of two."""
+    """One model reaches the threshold about as fast as another one: within a factor of two.
+
+    ``at`` is the threshold where the item has none.
+    """
 
     model: str
     other: str
+    at: float | None = None
 
     def check(self, groups: Mapping[str, Group], threshold: float | None, clock: Clock = "update") -> Checked:
         """Seed by seed; seconds only where both were timed on the same clock."""
         unit = "updates" if clock == "update" else "seconds"
-        what = f"{self.model} and {self.other} need the same number of {unit}, within a factor of two"
+        threshold = threshold if self.at is None else self.at
+        reached = "" if self.at is None else f" to {text.number(self.at)}"
+        what = f"{self.model} and {self.other} need the same number of {unit}{reached}, within a factor of two"
         lacking = [name for name in (self.model, self.other) if name not in groups]
         if threshold is None or lacking:
             return _not_run(what, *lacking)
@@ -301,6 +333,22 @@ def _tested(groups: Mapping[str, Group], model: str, task: str, column: str) -> 
     }
     sign = -1 if part is not None and part.measure.lower_is_better else 1
     return {place: sign * value for place, value in tested.items() if value is not None}
+
+
+def _gains(
+    groups: Mapping[str, Group], model: str, baseline: str, task: str, column: str = ""
+) -> dict[tuple[object, ...], float]:
+    """By how much a model is better than another one on test data, with the same seed and length of training."""
+    ours, theirs = (_tested(groups, name, task, column) for name in (model, baseline))
+    return {place: ours[place] - theirs[place] for place in sorted(ours.keys() & theirs.keys(), key=str)}
+
+
+def _positive(values: Sequence[float]) -> bool | None:
+    """Whether the interval of the mean is above zero (True) or below it (False)."""
+    if len(values) < FEWEST:
+        return None
+    low, high = interval_of(values)
+    return True if low > 0 else False if high < 0 else None
 
 
 def _not_run(what: str, *models: str) -> Checked:

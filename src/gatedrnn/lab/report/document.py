@@ -12,12 +12,16 @@ from gatedrnn.lab.report.looks import ModelLook
 
 @dataclass(frozen=True)
 class Table:
-    """Plain text in rows; ``models`` names the column whose entries are models, shown with their colour."""
+    """Plain text in rows; ``models`` names the column whose entries are models, shown with their colour.
+
+    ``detail``: a shorter version of the report may leave it out.
+    """
 
     caption: str
     header: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     models: int | None = None
+    detail: bool = False
 
 
 @dataclass(frozen=True)

@@ -195,7 +195,7 @@ def _tables_of(item: Item, budget: str, task: str, groups: Sequence[Group]) -> l
     if item.view == "length":
         table = lengths.table(groups, item.threshold, len({slot.grid for slot in item.declared[budget].values()}))
         return [replace(table, caption=prefix + table.caption)]
-    return _tables(groups, item.threshold, item.view, prefix, item.milestones)
+    return _tables(groups, item.threshold, item.view, prefix, item.milestones, len(item.tasks) > 1)
 
 
 def _tables(
@@ -204,18 +204,23 @@ def _tables(
     view: View | None,
     prefix: str = "",
     milestones: Sequence[float] = (),
+    several: bool = False,
 ) -> list[Table]:
-    """The tables for the charts of a view; all of them for None."""
-    found: list[Table | None] = [tables.selected(groups), tables.parts(groups)]
+    """The tables for the charts of a view; all of them for None. If there are several tasks, the comparison with the
+    paper has the results of all of them, and the tables of one task are details."""
+    found: list[tuple[Table | None, bool]] = [(tables.selected(groups), several), (tables.parts(groups), False)]
     if view != "seconds":
-        found.append(tables.results(groups, milestones or ([] if threshold is None else [threshold])))
+        reached = tables.results(groups, milestones or ([] if threshold is None else [threshold]))
+        found.append((reached, several))
     if view in (None, "updates") and threshold is not None:
-        found.append(tables.firsts(groups, threshold))
+        found.append((tables.firsts(groups, threshold), False))
     if view in (None, "seconds"):
-        found += tables.times(groups, threshold)
+        found += [(table, view is None) for table in tables.times(groups, threshold)]
     if view in (None, "updates", "time_scales"):
-        found.append(tables.time_scales(groups))
-    return [replace(table, caption=prefix + table.caption) for table in found if table is not None]
+        found.append((tables.time_scales(groups), view != "time_scales"))
+    return [
+        replace(table, caption=prefix + table.caption, detail=detail) for table, detail in found if table is not None
+    ]
 
 
 def _charts_of(item: Item, budget: str, task: str, groups: Sequence[Group], looks: Looks) -> list[Chart]:
