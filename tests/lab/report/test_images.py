@@ -12,9 +12,9 @@ import pytest
 
 from gatedrnn.lab.experiments import PaperValue
 from gatedrnn.lab.report import make, make_report
-from gatedrnn.lab.report.claims import Best, SmallerGain
 from gatedrnn.lab.report.comparisons import papers_values
 from gatedrnn.lab.report.items import Item
+from gatedrnn.lab.report.result_claims import Best, SmallerGain
 from gatedrnn.lab.report.runs import load
 from tests.lab.report.records import declare, image_item, write_image_run
 from tests.lab.report.test_make import Reader, report

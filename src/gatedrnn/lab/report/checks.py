@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from gatedrnn.lab.report.claims import (
     Before,
-    Best,
     Both,
     Claim,
     Comparable,
     Diverges,
     Fails,
     LongestTimeScale,
-    SmallerGain,
     Stable,
     StaysPut,
     TimeRatio,
 )
+from gatedrnn.lab.report.result_claims import Best, SmallerGain
 
 #: The gates that the paper compares with the fast one.
 GATES = ("softsign", "sigmoid", "refine")
