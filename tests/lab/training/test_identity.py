@@ -260,6 +260,41 @@ def test_a_finished_run_is_extended_to_the_bits_of_the_longer_one(short: Run, lo
     assert train(long, tmp_path / "run") == record
 
 
+def test_a_run_extended_twice_keeps_its_own_checkpoints(tmp_path: Path) -> None:
+    """The ends of the shorter runs, between two evaluations, have higher numbers than its first checkpoints."""
+    longest = changed(updates=60)
+    train(longest, tmp_path / "long")
+    for updates in (23, 27):
+        train(changed(updates=updates, checkpoint_seconds=1e9), tmp_path / "run")
+    said: list[str] = []
+
+    def progress(status: Any) -> None:
+        said.extend([status.note] if status.note else [])
+        if status.update == 13 and not status.note:
+            raise StopError
+
+    with pytest.raises(StopError):
+        train(longest, tmp_path / "run", progress)
+    assert said == [
+        "the shorter run ended at update 27, between two evaluations of this one; its checkpoint was removed",
+        "resuming from update 0",
+    ]
+    assert sorted(int(path.name) for path in (tmp_path / "run" / CHECKPOINTS).iterdir()) == [11, 12]
+    del said[:]
+    train(longest, tmp_path / "run", lambda status: said.append(status.note) if status.note else None)
+    assert said[-1] == "resuming from update 12"
+    assert result(tmp_path / "run") == result(tmp_path / "long")
+
+
+def test_a_damaged_record_of_a_run_that_was_extended(tmp_path: Path) -> None:
+    train(SMALL, tmp_path)
+    train(changed(updates=60), tmp_path)
+    (tmp_path / "record.json").write_text("{")
+    said: list[str] = []
+    train(changed(updates=60), tmp_path, lambda status: said.append(status.note) if status.note else None)
+    assert said == ["resuming from update 60", "record.json was damaged and is written again"]
+
+
 def test_a_run_killed_while_it_is_extended(tmp_path: Path) -> None:
     long = changed(updates=60)
     train(long, tmp_path / "long")

@@ -37,7 +37,8 @@ class Checkpoint:
 def write_checkpoint(run_folder: Path, update: int, note: dict[str, Any], files: dict[str, bytes]) -> None:
     """Put the checkpoint down whole, then remove all but the last two.
 
-    There must be none of a later update: what was found damaged is moved aside before a run continues.
+    There must be none of a later update: before a run continues, what was found damaged is moved aside, and what is not
+    part of the run is removed.
     """
     place = run_folder / CHECKPOINTS
     place.mkdir(exist_ok=True)
@@ -58,9 +59,12 @@ def write_checkpoint(run_folder: Path, update: int, note: dict[str, Any], files:
         shutil.rmtree(temporary, ignore_errors=True)
     sync_folder(place)
     for old in _folders(run_folder)[:-_KEPT]:
-        removed = place / f".{old.name}.{os.getpid()}.tmp"
-        os.rename(old, removed)  # so that nobody who reads it meanwhile finds half of it
-        shutil.rmtree(removed)
+        _remove(old)
+
+
+def remove_checkpoint(run_folder: Path, update: int) -> None:
+    """Remove the checkpoint of this update."""
+    _remove(run_folder / CHECKPOINTS / f"{update:08d}")
 
 
 def whole_checkpoints(run_folder: Path, keys: Collection[str]) -> tuple[list[Checkpoint], dict[Path, str]]:
@@ -128,6 +132,12 @@ def remove_leftovers(run_folder: Path) -> None:
                 shutil.rmtree(path)
             else:
                 path.unlink()
+
+
+def _remove(folder: Path) -> None:
+    removed = folder.parent / f".{folder.name}.{os.getpid()}.tmp"
+    os.rename(folder, removed)  # so that nobody who reads it meanwhile finds half of it
+    shutil.rmtree(removed)
 
 
 def _folders(run_folder: Path) -> list[Path]:

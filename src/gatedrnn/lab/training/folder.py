@@ -324,7 +324,17 @@ def _write_options(run: Run, out: Path, begun: Begun | None, declared: Mapping[s
         training = {**begun.options["training"], "processes": run.training.processes} if resized else None
         write_json(out / OPTIONS_FILE, {**begun.options, **added, **({"training": training} if training else {})})
     if begun is not None and (begun.extended or "extends" in kept):
-        (out / RECORD_FILE).unlink(missing_ok=True)  # of the shorter run: that of this one would have been returned
+        _remove_record_of_shorter(run, out)
+
+
+def _remove_record_of_shorter(run: Run, out: Path) -> None:
+    """A damaged record stays: it is written again."""
+    try:
+        record = read_json(out / RECORD_FILE)
+    except (FileNotFoundError, ValueError):
+        return
+    if record.get("key") != run.key():
+        (out / RECORD_FILE).unlink()
 
 
 def _refuse_links(out: Path, names: tuple[str, ...]) -> None:

@@ -20,6 +20,7 @@ from gatedrnn.lab.records import (
     json_safe,
     line,
     move_aside,
+    remove_checkpoint,
     write_checkpoint,
     write_json,
 )
@@ -163,10 +164,11 @@ class State:
     def restore(self) -> list[str]:
         """Go to the last checkpoint that is part of this run, or stay at the start.
 
-        Returns what was found damaged.
+        Returns what was found damaged, and which checkpoints are not part of it.
         """
         notes: list[str] = []
-        checkpoint = next((found for found in self.claim.checkpoints if self._on_the_way(found)), None)
+        part = [found for found in self.claim.checkpoints if self._on_the_way(found)]
+        checkpoint = part[0] if part else None
         metrics = b""
         if checkpoint is not None:
             check_data(self.run.task, checkpoint)
@@ -192,6 +194,14 @@ class State:
         self.counts.resumed += 1
         if not self.claim.writes:
             return notes
+        for other in self.claim.checkpoints:
+            if other not in part:  # its number may be above those of this run, which would be removed as the older ones
+                self.claim.check()
+                remove_checkpoint(self.claim.out, other.update)
+                notes.append(
+                    f"the shorter run ended at update {other.update}, between two evaluations of this one; its "
+                    "checkpoint was removed"
+                )
         if path.exists() and not path.read_bytes().startswith(metrics):
             notes.append(f"{METRICS_FILE} was damaged; moved aside to {move_aside(path).name} and written again")
         write(path, metrics)
