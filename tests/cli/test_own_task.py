@@ -63,6 +63,10 @@ _TASK = "from gatedrnn.lab.tasks import Adding\nclass One(Adding):\n    name = '
         (None, r"own\.py does not exist"),
         ("1 / 0", r"own\.py cannot be imported: ZeroDivisionError: division by zero"),
         ("from gatedrnn.lab.tasks import Adding", r"own\.py must define one task, .*; found: none"),
+        (
+            "from gatedrnn.lab.tasks import Task\nclass One(Task):\n    def check(self): pass\n    def loss(self): pass\n",
+            r"own\.py: One must define .*measure, output_size, splits.*",
+        ),
         (f"{_TASK}class Two(One): pass", r"own\.py must define one task, .*; found: One, Two"),
         (
             _TASK.replace("'one'", "'copy'"),

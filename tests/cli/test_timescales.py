@@ -79,6 +79,17 @@ def test_without_its_data_it_says_so(run: Path, tmp_path: Path, capsys: pytest.C
     assert "for a custom task, pass its file with --task" in found.err
 
 
+def test_a_warning_of_several_lines(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(*arguments: object, **options: object) -> object:
+        raise ValueError("no data\nput it here:\n  a\x1b")
+
+    monkeypatch.setattr(timescales, "opened", missing)
+    assert cli.main(["timescales", str(run)]) == 0
+    assert capsys.readouterr().err == "warning: not measured on data: no data\nput it here:\n  a\\x1b\n"
+
+
 def test_a_drawing_and_the_numbers(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _printed([str(run), "--out", str(tmp_path / "made" / "here")], capsys)
     out = tmp_path / "made" / "here"

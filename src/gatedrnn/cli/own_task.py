@@ -37,11 +37,15 @@ def load_task(path: Path) -> type[Task]:
         spec.loader.exec_module(module)
     except Exception as wrong:
         raise Failure(f"{path} cannot be imported: {type(wrong).__name__}: {wrong}", code=1) from wrong
-    found = [
+    kinds = [
         kind
         for kind in vars(module).values()
-        if inspect.isclass(kind) and issubclass(kind, Task) and not inspect.isabstract(kind) and kind.__module__ == name
+        if inspect.isclass(kind) and issubclass(kind, Task) and kind.__module__ == name
     ]
+    found = [kind for kind in kinds if not inspect.isabstract(kind)]
+    if len(kinds) == 1 and not found:
+        missing = ", ".join(sorted(kinds[0].__abstractmethods__))
+        raise Failure(f"{path}: {kinds[0].__name__} must define {missing}")
     if len(found) != 1:
         classes = ", ".join(kind.__name__ for kind in found) or "none"
         raise Failure(

@@ -127,7 +127,8 @@ class TimeScales:
         except (Failure, ValueError, OSError) as why:
             if not path.is_file():
                 raise FileNotFoundError(f"{path} was removed") from why
-            print(f"warning: {printable(f'not measured on data: {why}')}", file=sys.stderr)
+            lines = f"not measured on data: {why}".splitlines()
+            print("warning:", "\n".join(map(printable, lines)), file=sys.stderr)
             return {}
         return {key: mean for key, (mean, _) in found.items()}
 

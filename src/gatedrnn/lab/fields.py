@@ -72,7 +72,8 @@ def made(kind: Any, values: dict[str, Any]) -> Any:
     fields = {field.name: field for field in dataclasses.fields(kind)}
     for name in values:
         if name not in fields:
-            raise ValueError(f"unknown option {name!r} of {kind.__name__}; known options: {', '.join(fields)}")
+            known = f"; known options: {', '.join(fields)}" if fields else ", which has no options"
+            raise ValueError(f"unknown option {name!r} of {kind.__name__}{known}")
     given = {name: _from_json(value, fields[name]) for name, value in values.items()}
     missing = {
         name: field.metadata[_NEUTRAL]

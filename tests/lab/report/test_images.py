@@ -90,7 +90,13 @@ def test_a_run_that_was_not_tested_has_no_result(tmp_path: Path) -> None:
     sweep(tmp_path / "runs", ("psmnist",), seeds=2)
     write_image_run(tmp_path / "runs" / "cut", "fast", 2, "psmnist", 0.9, ended=False)
     markdown, _, _ = report(tmp_path, [image_item(MODELS, values=VALUES)])
-    assert any(row.startswith("| fast | — (n = 3) | 96.18 ± 0.14 | partial |") for row in rows(markdown))
+    assert any(
+        row.startswith("| fast | 96.75 ± 0.07 (n = 2, 1 incomplete not counted) | 96.18 ± 0.14 | partial |")
+        for row in rows(markdown)
+    )
+    assert "| fast | 2 of 3 | 0.9775 ± 0.00071 | 3 ± 0 | 0.9675 ± 0.00071 |" in rows(markdown)
+    assert "| fast | 3 | 15 ± 0 (of 2 runs) | — |" in rows(markdown)
+    assert "desk budget, not the paper's setting, some runs incomplete" in markdown
     assert "unfinished at update 1800" in markdown
 
 
@@ -115,7 +121,8 @@ def test_the_best_on_test_data(tmp_path: Path) -> None:
     found = Best("fast", ("sigmoid", "refine"), ("psmnist",)).check(groups, None)
     assert found.holds is True  # the same difference with every seed
     assert re.fullmatch(
-        r"psmnist, sigmoid: better by 0\.01[01]\S* … 0\.011\S* \(95 %\); psmnist, refine: .*", found.seen
+        r"psmnist, fast against sigmoid: better by 0\.01[01]\S* … 0\.011\S* \(95 %\); psmnist, fast against refine: .*",
+        found.seen,
     )
     assert Best("sigmoid", ("fast",), ("psmnist",)).check(groups, None).holds is False
     assert Best("fast", ("sigmoid",), ("psmnist", "smnist")).check(groups, None).holds is None
@@ -125,7 +132,12 @@ def test_the_best_on_test_data(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("gain", "holds", "seen"),
     [
-        (0.005, True, "psmnist: better by 0.00251 … 0.00749, fast by 0.00351 … 0.00849 more (95 %)"),
+        (
+            0.005,
+            True,
+            "psmnist, NRU against chrono: better by 0.00251 … 0.00749 (95 %); "
+            "psmnist, fast against sigmoid: gain larger by 0.00351 … 0.00849 (95 %)",
+        ),
         (-0.005, False, None),
         (0.02, False, None),
         (0.0, None, None),
@@ -208,7 +220,8 @@ def test_runs_with_fewer_epochs_than_declared_are_labelled(tmp_path: Path) -> No
             declare(folder, grid, "desk", model)
     epochs_of = dict.fromkeys(declared.declared["desk"].values(), 20)
     markdown, _, _ = report(tmp_path, [dataclasses.replace(declared, epochs=epochs_of)])
-    assert "Shorter than declared: psmnist: first 5 of 20 epochs." in markdown
+    (sigmoid,) = [row for row in rows(markdown) if "95.71 ± 0.02" in row]
+    assert sigmoid.startswith("| sigmoid | 90.00 (n = 1, first 5 of 20 epochs) | 95.71 ± 0.02 | partial |")
     assert re.search(
         r"\n\* sigmoid: options differ from those currently declared for \S+ at desk budget \(first 5 of 20", markdown
     )
@@ -258,5 +271,46 @@ def test_models_of_different_lengths_are_not_compared(tmp_path: Path) -> None:
     groups = {group.name: group for group in image_item(MODELS).groups(load(tmp_path)[0])["desk"]}
     found = Best("fast", ("sigmoid", "refine"), ("psmnist",)).check(groups, None)
     assert found.holds is None
-    assert "psmnist, sigmoid: fewer than 3 seeds of the same length to compare" in found.seen
-    assert "psmnist, refine: better by" in found.seen
+    assert "psmnist, fast against sigmoid: fewer than 3 seeds of the same length to compare" in found.seen
+    assert "psmnist, fast against refine: better by" in found.seen
+
+
+def _with_epochs(folder: Path, epochs: int) -> None:
+    for options in folder.rglob("options.json"):
+        written = json.loads(options.read_text())
+        written["training"]["epochs"] = epochs
+        options.write_text(json.dumps(written))
+
+
+def test_incomplete_runs_are_not_compared_as_the_papers_setting(tmp_path: Path) -> None:
+    """One epoch of 150 with every seed, and a time budget: neither is the length that is declared."""
+    declared = image_item(MODELS, ("psmnist",), budget="paper", values=VALUES, expected=("fast is best on each task",))
+    sweep(tmp_path / "runs", ("psmnist",), budget="paper")
+    _with_epochs(tmp_path / "runs", 1)
+    epochs_of = dict.fromkeys(declared.declared["paper"].values(), 150)
+    markdown, _, charts = report(tmp_path, [dataclasses.replace(declared, epochs=epochs_of)])
+    assert "96.80 ± 0.10 (n = 3, first 1 of 150 epochs)" in markdown
+    assert "Measured at the paper's setting, incomplete runs, and" in markdown
+    assert "checked at the paper's setting, incomplete runs." in markdown
+    assert all("(the paper's setting, incomplete runs)" in chart["title"] for chart in charts.values())
+    (said,) = [row for row in rows(markdown) if row.startswith("| fast is best on each task")]
+    assert said.startswith("| fast is best on each task | not decided |")
+
+    groups = {group.name: group for group in declared.groups(load(tmp_path / "runs")[0])["paper"]}
+    assert Best("fast", ("sigmoid",), ("psmnist",)).check(groups, None).holds is True  # without the declared epochs
+    for record in (tmp_path / "runs" / "psmnist" / "sigmoid").rglob("record.json"):
+        record.write_text(json.dumps({**json.loads(record.read_text()), "outcome": "budget_spent"}))
+    groups = {group.name: group for group in declared.groups(load(tmp_path / "runs")[0])["paper"]}
+    assert Best("fast", ("sigmoid",), ("psmnist",)).check(groups, None).holds is None
+
+
+def test_seeds_of_different_lengths_are_not_averaged(tmp_path: Path) -> None:
+    declared = image_item(MODELS, ("psmnist",), budget="paper", values=VALUES)
+    sweep(tmp_path / "runs", ("psmnist",), budget="paper")
+    for seed, epochs in enumerate((1, 2, 150)):
+        _with_epochs(tmp_path / "runs" / "psmnist" / "sigmoid" / f"seed{seed}", epochs)
+        _with_epochs(tmp_path / "runs" / "psmnist" / "fast" / f"seed{seed}", min(epochs, 2))
+    epochs_of = dict.fromkeys(declared.declared["paper"].values(), 150)
+    markdown, _, _ = report(tmp_path, [dataclasses.replace(declared, epochs=epochs_of)])
+    assert "| sigmoid | 95.80 (n = 1, 2 incomplete not counted) | 95.71 ± 0.02 |" in markdown
+    assert "| fast | — (n = 0, 3 incomplete, of different lengths) | 96.18 ± 0.14 |" in markdown

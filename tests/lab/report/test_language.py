@@ -68,6 +68,21 @@ def test_perplexities_by_bin_beside_the_papers(tmp_path: Path) -> None:
     assert "ignored" not in markdown
 
 
+@pytest.mark.parametrize("damage", [{"under 100": "2000"}, {}, None])
+def test_a_missing_bin_is_not_the_perplexity_of_all_words(damage: dict[str, str] | None, tmp_path: Path) -> None:
+    for model in LOSSES:
+        path = _write(tmp_path / "runs" / model, model)
+        if model == "fast":
+            record = json.loads(path.read_text())
+            record["test"]["bins"] = record["test"]["bins"] | damage if damage else damage
+            path.write_text(json.dumps(record))
+    markdown, _, _ = report(tmp_path, [item_of(EXPERIMENTS["tab:language_results"])])
+    (fast,) = [row for row in markdown.splitlines() if row.startswith("| fast | ") and "| 1975.51 |" in row]
+    cells = [cell.strip() for cell in fast.split("|")[2:-1]]
+    assert cells[9] == "— (n = 1)"
+    assert cells[12].startswith(f"{math.exp(sum(LOSSES['fast']) / 4 + 0.05):.4g} ")
+
+
 def test_no_ratio_between_runs_of_different_length(tmp_path: Path) -> None:
     for model in LOSSES:
         _write(tmp_path / "runs" / model, model)

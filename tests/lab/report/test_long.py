@@ -93,7 +93,7 @@ def test_results_on_the_subset_name_it(tmp_path: Path) -> None:
     assert section.charts and all(f"(d{name})" in chart.title for chart in section.charts)
     assert len(section.verdicts) == 2 and all(f" at d{name}" in table.caption for table in section.verdicts)
     assert section.tables and all(table.caption.startswith(f"D{name}. ") for table in section.tables)
-    assert SPEECH.budget_name("paper") == "the paper's setting" and TONES.budget_name("desk") == "desk budget"
+    assert SPEECH.budget_name("paper", []) == "the paper's setting" and TONES.budget_name("desk", []) == "desk budget"
 
 
 def test_a_divergence_stands_beside_the_number(tmp_path: Path) -> None:

@@ -170,7 +170,10 @@ def test_a_newer_format_is_refused_and_nothing_touched(name: str, tmp_path: Path
         (lambda options: options.pop("model"), "options.json is damaged: it has no model"),
         (lambda options: options.update(training=3), "options.json is damaged: it has no training"),
         (lambda options: options.update(key=None), "options.json is damaged: it has no key"),
-        (lambda options: options["training"].update(colour="red"), "unknown option 'colour' of Training"),
+        (
+            lambda options: options["training"].update(colour="red"),
+            r"/options.json .*: unknown option 'colour' of Training; known",
+        ),
         (lambda options: options["training"].update(lr=[1]), "cannot be used here|lr is"),
     ],
 )
@@ -258,6 +261,15 @@ def test_a_finished_run_is_extended_to_the_bits_of_the_longer_one(short: Run, lo
     assert options["key"] == long.key() == record["key"] and options["extends"] == [short.key()]
     assert options["declared"] == {"grid": "g"}
     assert train(long, tmp_path / "run") == record
+
+
+def test_an_option_of_a_kind_without_options_is_named() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Bare:
+        pass
+
+    with pytest.raises(ValueError, match=r"^unknown option 'noise' of Bare, which has no options$"):
+        made(Bare, {"noise": 0.1})
 
 
 def test_a_run_extended_twice_keeps_its_own_checkpoints(tmp_path: Path) -> None:

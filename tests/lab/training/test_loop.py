@@ -82,6 +82,13 @@ def test_what_a_run_leaves(tmp_path: Path) -> None:
     assert len(list((tmp_path / "checkpoints").iterdir())) == 2
 
 
+def test_a_task_without_validation_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(Adding, "splits", lambda self, size: {"test": None})
+    with pytest.raises(ValueError, match="the splits of the task adding must include 'validation', got test"):
+        train(SMALL, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 def test_the_evaluation_set_is_the_same_for_every_seed_and_is_evaluated_in_chunks(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

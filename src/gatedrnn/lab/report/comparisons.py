@@ -12,7 +12,7 @@ from gatedrnn.lab.report import text, verdicts
 from gatedrnn.lab.report.checks import CHECKS
 from gatedrnn.lab.report.claims import Checked, ratio_of
 from gatedrnn.lab.report.document import Table
-from gatedrnn.lab.report.groups import Group
+from gatedrnn.lab.report.groups import Group, runs_of
 from gatedrnn.lab.report.items import Item
 from gatedrnn.lab.report.runs import LabRun, UpdateTime
 
@@ -36,7 +36,9 @@ def compare(item: Item, budget: str, complete: bool, groups: Sequence[Group]) ->
         None if claim is None else claim.check(by_model, item.threshold, clock)
         for claim in (CHECKS.get(sentence) for sentence in item.expected)
     ]
-    said = sentences(item.expected, checks, f"result, {budget} budget", f"checked at {item.budget_name(budget)}")
+    said = sentences(
+        item.expected, checks, f"result, {budget} budget", f"checked at {item.budget_name(budget, runs_of(groups))}"
+    )
     lowered = [
         [(*row[:-1], verdicts.at_most_partial(budget, complete, row[-1])) for row in table.rows] for table in said
     ]
@@ -87,20 +89,22 @@ def _numbers(item: Item, budget: str, complete: bool, groups: Mapping[str, Group
         for name in columns:
             unit, paper = item.columns[name], values.get(name)
             part = groups[model].of_task(task_of[name]) if model in groups else None
-            ours = None if part is None else _result(part, name, unit)
+            counted, remarks = ([], []) if part is None else _counted(part.runs)
+            ours = _result(counted, name, unit)
             verdict = "—"
             if paper is not None:
                 verdict = verdicts.NOT_RUN if part is None else _verdict(item, ours, paper, budget, complete)
                 parts.append(verdict)
-            cells += [_ours(ours, part, unit), _paper(paper, unit), verdict]
+            shown = "—" if part is None else _ours(ours, counted, remarks, unit)
+            cells += [shown, _paper(paper, unit), verdict]
         rows.append((*cells, *(_time_cells(model, item.values, times, item.columns["time"]) if times else ())))
     header = ["model"]
     for name in columns:
         header += [f"{name}, {item.columns[name]}: measured, {budget} budget", "paper", "verdict"]
     if times:
         header += [f"{item.columns['time']}: measured, {budget} budget", "paper", f"÷ {_BASELINE}: measured", "paper"]
-    caption = [f"Measured at {item.budget_name(budget)}, and the paper's values: mean ± standard deviation (n seeds)."]
-    caption += _parts([run for found in groups.values() for run in found.runs])
+    name = item.budget_name(budget, runs_of(groups.values()))
+    caption = [f"Measured at {name}, and the paper's values: mean ± standard deviation (n seeds)."]
     if any(_is_test(item.columns[name]) for name in columns):
         caption.append("Tested once, with the weights of the best validation.")
     if times:
@@ -114,25 +118,28 @@ def _numbers(item: Item, budget: str, complete: bool, groups: Mapping[str, Group
     return [Table(" ".join(caption), tuple(header), rows, models=0)], parts
 
 
-def _parts(runs: Sequence[LabRun]) -> list[str]:
-    """A sentence on the runs with fewer epochs than declared; none if there are none."""
-    found: dict[str, None] = {}
-    for run in runs:
-        if run.part:
-            found[f"{run.task['name']}: {run.part}"] = None
-    return [f"Shorter than declared: {'; '.join(found)}."] if found else []
+def _counted(runs: Sequence[LabRun]) -> tuple[list[LabRun], list[str]]:
+    """The runs that a mean is of, and remarks: the complete ones if there are any, else all if of the same length."""
+    complete = [run for run in runs if run.complete]
+    rest = len(runs) - len(complete)
+    if not rest:
+        return complete, []
+    if complete:
+        return complete, [f"{rest} incomplete not counted"]
+    ends = {run.ended for run in runs}
+    return (list(runs), [*ends]) if len(ends) == 1 else ([], [f"{rest} incomplete, of different lengths"])
 
 
 def _is_test(unit: str) -> bool:
     return "test" in unit.split()
 
 
-def _result(part: Group, column: str, unit: str) -> Mean | None:
+def _result(runs: Sequence[LabRun], column: str, unit: str) -> Mean | None:
     """Over seeds: the test result if the column is one, else the best evaluation. None if a run has no value."""
-    values = [run.tested_in(column) if _is_test(unit) else run.value("best") for run in part.runs]
+    values = [run.tested_in(column) if _is_test(unit) else run.value("best") for run in runs]
     scale = 100 if unit.startswith("%") else 1
     known = [scale * value for value in values if value is not None]
-    return mean_of(known) if len(known) == len(values) else None
+    return mean_of(known) if known and len(known) == len(values) else None
 
 
 def _verdict(item: Item, ours: Mean | None, paper: PaperValue, budget: str, complete: bool) -> str:
@@ -140,12 +147,10 @@ def _verdict(item: Item, ours: Mean | None, paper: PaperValue, budget: str, comp
     return verdicts.at_most_partial(budget, complete, found)
 
 
-def _ours(found: Mean | None, part: Group | None, unit: str) -> str:
-    if part is None:
-        return "—"
+def _ours(found: Mean | None, runs: Sequence[LabRun], remarks: Sequence[str], unit: str) -> str:
     shown = "—" if found is None else text.percent(found) if unit.startswith("%") else text.mean(found)
-    diverged = sum(run.outcome == "diverged" for run in part.runs)
-    return f"{shown} (n = {len(part.runs)}{f', {diverged} diverged' if diverged else ''})"
+    diverged = sum(run.outcome == "diverged" for run in runs)
+    return f"{shown} ({', '.join([f'n = {len(runs)}', *remarks, *([f'{diverged} diverged'] if diverged else [])])})"
 
 
 def _paper(value: PaperValue | None, unit: str = "") -> str:

@@ -76,9 +76,14 @@ def group(name: str, model: str, runs: Iterable[LabRun]) -> Group:
     return Group(name, model, tuple(sorted(runs, key=lambda run: (run.seed, run.name))))
 
 
+def runs_of(groups: Iterable[Group]) -> list[LabRun]:
+    """The runs of all these groups."""
+    return [run for found in groups for run in found.runs]
+
+
 def clocks_of(groups: Iterable[Group]) -> list[str]:
     """What the times of these groups were measured on."""
-    return sorted({run.clock for found in groups for run in found.runs})
+    return sorted({run.clock for run in runs_of(groups)})
 
 
 def in_order(groups: Iterable[Group]) -> list[Group]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS, OWN, DeclaredRun, Experiment, PaperValue, View
@@ -43,13 +43,15 @@ class Item:
     #: The declared epochs of each place that has epochs.
     epochs: Mapping[Slot, int] = field(default_factory=dict)
 
-    def budget_name(self, budget: str) -> str:
-        """What a budget is called beside a result. A desk result is never shown as the paper's setting, with which an
-        additional experiment is not compared."""
+    def budget_name(self, budget: str, runs: Collection[LabRun]) -> str:
+        """What a budget is called beside the results of these runs. Neither desk results nor incomplete runs are ever
+        shown as the paper's setting, with which an additional experiment is not compared."""
+        complete = sum(run.complete for run in runs)
+        part = "" if complete == len(runs) else ", some runs incomplete" if complete else ", incomplete runs"
         if budget == "paper":
-            return "full budget" if self.own else "the paper's setting"
+            return ("full budget" if self.own else "the paper's setting") + part
         data = f", {self.data[budget]}" if budget in self.data else ""
-        return f"{budget} budget{data}" + ("" if self.own else ", not the paper's setting")
+        return f"{budget} budget{data}" + ("" if self.own else ", not the paper's setting") + part
 
     def budget_of(self, run: LabRun) -> str | None:
         """The budget at which the run belongs to this item: from the sweep's declaration, else from its key."""

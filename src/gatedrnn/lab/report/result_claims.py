@@ -37,9 +37,9 @@ class Best:
                 if len(gains) < FEWEST:
                     lacking.append(name)
                 else:
-                    seen.append(f"{task}, {name}: better by {text.interval(*interval_of(gains))} ({text.LEVEL})")
+                    seen.append(f"{task}, {self.model} against {name}: better by {_interval(gains)}")
             if lacking:
-                seen.append(f"{task}, {', '.join(lacking)}: {_TOO_FEW}")
+                seen.append(f"{task}, {self.model} against {', '.join(lacking)}: {_TOO_FEW}")
         return Checked(what, all_of(verdicts), "; ".join(seen))
 
 
@@ -63,13 +63,13 @@ class SmallerGain:
         seen = []
         for task in self.tasks:
             gains, others = (_gains(groups, *pair, task) for pair in ((self.model, self.baseline), self.pair))
-            shorter = [others[place] - gains[place] for place in gains.keys() & others.keys()]
-            verdicts += [_positive(list(gains.values())), _positive(shorter)]
-            if len(shorter) < FEWEST:
-                seen.append(f"{task}: {_TOO_FEW}")
-                continue
-            gained, less = (text.interval(*interval_of(values)) for values in (list(gains.values()), shorter))
-            seen.append(f"{task}: better by {gained}, {other} by {less} more ({text.LEVEL})")
+            more = [others[place] - gains[place] for place in gains.keys() & others.keys()]
+            for pair, values, how in (
+                (f"{self.model} against {self.baseline}", list(gains.values()), "better by"),
+                (f"{other} against {of_other}", more, "gain larger by"),
+            ):
+                verdicts.append(_positive(values))
+                seen.append(f"{task}, {pair}: {_TOO_FEW if len(values) < FEWEST else f'{how} {_interval(values)}'}")
         return Checked(what, all_of(verdicts), "; ".join(seen))
 
 
@@ -81,6 +81,10 @@ def _gains(
     return {place: ours[place] - theirs[place] for place in sorted(ours.keys() & theirs.keys(), key=str)}
 
 
+def _interval(values: Sequence[float]) -> str:
+    return f"{text.interval(*interval_of(values))} ({text.LEVEL})"
+
+
 def _positive(values: Sequence[float]) -> bool | None:
     """Whether the interval of the mean is above zero (True) or below it (False)."""
     if len(values) < FEWEST:
@@ -90,11 +94,12 @@ def _positive(values: Sequence[float]) -> bool | None:
 
 
 def _tested(groups: Mapping[str, Group], model: str, task: str, column: str) -> dict[tuple[object, ...], float]:
-    """The result on test data by seed and length of training, with a sign such that larger is better."""
+    """The test result of complete runs by seed and length of training, with a sign such that larger is better."""
     part = groups[model].of_task(task) if model in groups else None
-    runs = part.runs if part is not None else ()
+    runs = [run for run in part.runs if run.complete] if part is not None else []
     tested = {
-        (run.seed, *(run.training.get(unit) for unit in ("updates", "epochs"))): run.tested_in(column) for run in runs
+        (run.seed, *(run.training.get(unit) for unit in ("updates", "epochs"))): run.tested_in(column or task)
+        for run in runs
     }
     sign = -1 if part is not None and part.measure.lower_is_better else 1
     return {place: sign * value for place, value in tested.items() if value is not None}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gatedrnn.lab.analysis import finite
+from gatedrnn.lab.analysis.bootstrap import ALL
 from gatedrnn.lab.records import ENVIRONMENT_FILE, OPTIONS_FILE, RECORD_FILE, RunRecord, find_runs, read_run
 from gatedrnn.lab.report import fields
 from gatedrnn.lab.report.evaluations import evaluations
@@ -116,10 +117,11 @@ class LabRun:
         """The metric on test data, with the weights of the best validation; None if it was not tested."""
         return finite(self.record.get("test", {}).get(self.measure.name))
 
-    def tested_in(self, column: str) -> float | None:
-        """The metric on test data, in one of the bins of the task if the column is one."""
-        bins = self.record.get("test", {}).get("bins", {})
-        return finite(bins[column]) if column in bins else self.tested
+    def tested_in(self, part: str) -> float | None:
+        """The metric on a part of the test data; on all of it for its task or "all"."""
+        if part in (self.task["name"], ALL):
+            return self.tested
+        return finite(self.record.get("test", {}).get("bins", {}).get(part))
 
     @property
     def seconds_an_epoch(self) -> float | None:

@@ -11,7 +11,7 @@ from gatedrnn.lab.report import ledger, lengths, ratios, tables, text, text_clai
 from gatedrnn.lab.report.charts import learning_curves, time_scale_charts
 from gatedrnn.lab.report.comparisons import compare, papers_values, sentences
 from gatedrnn.lab.report.document import Chart, Document, Section, Table
-from gatedrnn.lab.report.groups import Group, by_options, name_of_model
+from gatedrnn.lab.report.groups import Group, by_options, name_of_model, runs_of
 from gatedrnn.lab.report.items import Item
 from gatedrnn.lab.report.looks import Looks
 from gatedrnn.lab.report.measure import LOSS
@@ -190,7 +190,7 @@ def _found(item: Item, budget: str, runs: Sequence[LabRun]) -> str:
 
 
 def _tables_of(item: Item, budget: str, task: str, groups: Sequence[Group]) -> list[Table]:
-    name = item.budget_name(budget)
+    name = item.budget_name(budget, runs_of(groups))
     prefix = f"{name[0].upper()}{name[1:]}. " + (f"Task {task}. " if len(item.tasks) > 1 else "")
     if item.view == "length":
         table = lengths.table(groups, item.threshold, len({slot.grid for slot in item.declared[budget].values()}))
@@ -225,7 +225,7 @@ def _tables(
 
 def _charts_of(item: Item, budget: str, task: str, groups: Sequence[Group], looks: Looks) -> list[Chart]:
     several = len(item.tasks) > 1
-    stem, title = _named(item, budget, task)
+    stem, title = _named(item, budget, task, groups)
     if item.view == "length":
         return _charts_over_lengths(stem, title, groups, looks, item.threshold)
     scales = time_scale_charts(f"{stem}_time_scales", f"Time scales: {title}", groups, looks)
@@ -242,7 +242,7 @@ def _charts_of(item: Item, budget: str, task: str, groups: Sequence[Group], look
 
 def _monitored(item: Item, budget: str, task: str, groups: Sequence[Group], looks: Looks) -> list[Chart]:
     """What the monitor recorded; separately for each length."""
-    stem, title = _named(item, budget, task)
+    stem, title = _named(item, budget, task, groups)
     if item.view != "length":
         return stability_charts(stem, title, groups, looks)
     return [
@@ -252,11 +252,11 @@ def _monitored(item: Item, budget: str, task: str, groups: Sequence[Group], look
     ]
 
 
-def _named(item: Item, budget: str, task: str) -> tuple[str, str]:
+def _named(item: Item, budget: str, task: str, groups: Sequence[Group]) -> tuple[str, str]:
     """The first part of the names of its charts' files, and the last part of their titles."""
     several = len(item.tasks) > 1
     stem = f"{item.label.replace(':', '_')}_{budget}" + (f"_{task}" if several else "")
-    return stem, f"{item.title}{f', {task}' if several else ''} ({item.budget_name(budget)})"
+    return stem, f"{item.title}{f', {task}' if several else ''} ({item.budget_name(budget, runs_of(groups))})"
 
 
 def _charts_over_lengths(

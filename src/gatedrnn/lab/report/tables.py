@@ -39,12 +39,14 @@ def selected(groups: Sequence[Group]) -> Table | None:
     metric = groups[0].measure.name
     rows = []
     for found in groups:
-        chosen = [run.record["validation"] for run in found.runs if "validation" in run.record]
-        tested = [run.tested for run in found.runs]
-        if not chosen and tested.count(None) == len(tested):
+        ended = [run for run in found.runs if "validation" in run.record or run.tested is not None]
+        if not ended:
             continue
+        chosen = [run.record.get("validation", {}) for run in ended]
         columns = [[finite(one.get(name)) for one in chosen] for name in (metric, "epoch")]
-        rows.append((found.name, str(len(found.runs)), *(_mean_of(column) for column in (*columns, tested))))
+        columns.append([run.tested for run in ended])
+        seeds = str(len(ended)) if len(ended) == len(found.runs) else f"{len(ended)} of {len(found.runs)}"
+        rows.append((found.name, seeds, *(_mean_of(column) for column in columns)))
     caption = "Best validation result, its epoch, and the test result with the weights of that epoch, over seeds."
     header = ("model", "seeds", f"validation {metric}", "at epoch", f"test {metric}")
     return Table(caption, header, rows, models=0) if rows else None
@@ -120,7 +122,9 @@ def times(groups: Sequence[Group], threshold: float | None) -> list[Table]:
             # A time that was measured separately is one number for all seeds: it has no spread over them.
             timed = found.runs[:1] if found.runs[0].update_time else found.runs
             speeds = [_updates_per_second(run) for run in timed]
-            row = [found.name, str(len(found.runs)), _mean_of([speed for speed in speeds if speed is not None])]
+            known = [speed for speed in speeds if speed is not None]
+            of = f" (of {len(known)} runs)" if 0 < len(known) < len(timed) else ""
+            row = [found.name, str(len(found.runs)), _mean_of(known) + of]
             if by_epochs:
                 row.append(_mean_of([run.seconds_an_epoch for run in timed]))
             if threshold is not None:
@@ -154,8 +158,8 @@ def time_scales(groups: Sequence[Group]) -> Table | None:
     header = ("model", "layer", "computed from", "mean", "std", "5 %", "median", "95 %")
     caption = (
         "Time scales of the units, averaged over seeds: −1/log φ(b) from the bias at the last evaluation, and "
-        "−1/mean log f measured on validation data after training. Runs that ended at different updates are compared "
-        "where they ended."
+        "−1/mean log f measured on validation data after training, of the runs that have ended. Runs that ended at "
+        "different updates are compared where they ended."
     )
     return Table(caption, header, rows, models=0) if rows else None
 

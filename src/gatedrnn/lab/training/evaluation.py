@@ -34,6 +34,9 @@ class Evaluation:
     def __init__(self, task: Task, training: Training, ranks: Ranks | None = None) -> None:
         self.task, self.training, self.ranks = task, training, ranks or Ranks()
         self._splits = task.splits(training.evaluation_size)
+        if "validation" not in self._splits:
+            names = ", ".join(self._splits) or "none"
+            raise ValueError(f"the splits of the task {task.name} must include 'validation', got {names}")
 
     def dropped(self, split: str) -> int:
         """Samples that do not fit into the rows of its batches and are left out."""

@@ -223,7 +223,10 @@ def begun_run(run: Run, out: Path) -> Begun | None:
         if out.is_dir() and any(not name.startswith(".") for name in os.listdir(out)):
             raise RefusedError(f"{out} is not empty and contains no run; choose another folder")
         return None
-    options = read_json(out / OPTIONS_FILE)
+    try:
+        options = read_json(out / OPTIONS_FILE)
+    except ValueError as damaged:
+        raise ValueError(f"{damaged}; restore the file or choose another folder") from None
     check_schema(options, RUN_KIND, out / OPTIONS_FILE)
     for part in ("task", "model", "training"):
         if not isinstance(options.get(part), dict):
@@ -233,7 +236,7 @@ def begun_run(run: Run, out: Path) -> Begun | None:
     before = options.get("extends", [])
     if not isinstance(before, list) or not isinstance(options.get("key"), str):
         raise ValueError(f"{out / OPTIONS_FILE} is damaged: it has no key; restore the file or choose another folder")
-    theirs = _shown(options, run)
+    theirs = _shown(options, run, out)
     differences = _differences(theirs, run)
     extended = bool(differences) and all(name in _LENGTH for name in differences)
     if extended:
@@ -249,14 +252,14 @@ def begun_run(run: Run, out: Path) -> Begun | None:
     return Begun(options, (options["key"], *map(str, before)), extended)
 
 
-def _shown(options: Mapping[str, Any], run: Run) -> dict[str, dict[str, Any]]:
+def _shown(options: Mapping[str, Any], run: Run, out: Path) -> dict[str, dict[str, Any]]:
     """The options in the folder, with neutral values for those that did not exist when they were written."""
     if options["task"].get("name") != run.task.name:  # the options of another task are not known here
         return {part: dict(options[part]) for part in ("task", "model", "training")}
     try:
         return Run.from_json(dict(options), like=run).options()
     except (ValueError, TypeError) as wrong:
-        raise RefusedError(f"{OPTIONS_FILE} cannot be used here: {wrong}; choose another folder") from None
+        raise RefusedError(f"{out / OPTIONS_FILE} cannot be used here: {wrong}; choose another folder") from None
 
 
 def _differences(theirs: Mapping[str, Mapping[str, Any]], asked: Run) -> dict[str, tuple[Any, Any]]:
