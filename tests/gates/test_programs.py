@@ -414,7 +414,7 @@ def test_an_object_that_can_change_is_read_at_every_call() -> None:
     before = layer(x)[0]
     gate.knob.k = 3.0
     assert (layer(x)[0] - before).abs().max() > 1e-3
-    for other in (gate.knob, (gate.knob,), Called()):
+    for other in (gate.knob, (gate.knob,), Called(), Called().__call__, torch.ones(1), (torch.ones(1),)):
         gate.__dict__["other"] = other
         assert program_of(gate, torch.float32) == "a field of it cannot be compared by value"
     gate.__dict__.update(knob=None, other=(len, Knob, None, torch.float32))

@@ -312,10 +312,79 @@ def test_every_weight_is_on_the_same_device(case: Case) -> None:
                     functional_call(module, {name: missing}, (given,))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
+@pytest.mark.parametrize("case", CELL_CASES, ids=str)
+def test_every_weight_has_the_same_dtype(case: Case, dtype: torch.dtype) -> None:
+    """Else one engine would round the state to that dtype, and the other one would not. Also after a call that was fine."""
+    for module, given in ((case.layer(I, H, num_layers=2), x()), (case.step(I, H), x(B, I))):
+        for called in (False, True):
+            for name, weight in list(module.named_parameters()):
+                if called:
+                    module(given)
+                other = weight.detach().to(dtype)
+                with pytest.raises((RuntimeError, ValueError), match=r"same dtype|floating dtype|does not match"):
+                    functional_call(module, {name: other}, (given,))
+
+
+def test_the_message_names_the_weight_of_another_dtype() -> None:
+    layer: Any = gatedrnn.LSTM(2, 3, 2)
+    layer.load_state_dict({**layer.state_dict(), "bias_hh_l1": torch.zeros(12, dtype=torch.float64)}, assign=True)
+    message = (
+        "LSTM: parameters do not have the same dtype, found weight_ih_l0 of torch.float32 and bias_hh_l1 of "
+        r"torch.float64; convert all with model.to\(torch.float32\)"
+    )
+    for call in (layer, functools.partial(gatedrnn.explain, layer)):
+        with pytest.raises(RuntimeError, match=message):
+            call(torch.zeros(5, 1, 2))
+    layer.bias_hh_l1 = torch.nn.Parameter(torch.zeros(12, dtype=torch.int32), requires_grad=False)
+    with pytest.raises(RuntimeError, match="LSTM: bias_hh_l1 must have a floating dtype, got torch.int32"):
+        layer(torch.zeros(5, 1, 2))
+
+
+def test_under_autocast_weights_may_have_different_floating_dtypes() -> None:
+    layer: Any = gatedrnn.LSTM(2, 3)
+    given = torch.randn(5, 1, 2)
+    with torch.autocast("cpu", torch.bfloat16):
+        expected = layer(given)[0]
+        layer.weight_hh_l0 = torch.nn.Parameter(layer.weight_hh_l0.bfloat16())
+        torch.testing.assert_close(layer(given)[0], expected, rtol=2e-2, atol=2e-3)
+
+
+@pytest.mark.parametrize("option", [{"num_layers": 2}, {"bidirectional": True}])
+@pytest.mark.parametrize("states", [False, True])
+def test_float16_under_autocast_to_bfloat16(option: dict[str, Any], states: bool) -> None:
+    layer, given = gatedrnn.LSTM(2, 3, **option), torch.randn(5, 1, 2)
+    with torch.autocast("cpu", torch.bfloat16):
+        expected = layer(given, return_states=states)[0]
+        for _ in range(2):
+            found = layer(given.half(), return_states=states)[0]
+            assert found.dtype == torch.float16
+            torch.testing.assert_close(found.float(), expected, rtol=2e-2, atol=2e-3)
+
+
+def test_the_types_in_a_wrong_state_are_named() -> None:
+    with pytest.raises(TypeError, match=r"hx must be a tuple \(h_0, c_0\) of tensors, got \(Tensor, NoneType\)"):
+        gatedrnn.LSTM(2, 3)(torch.zeros(5, 1, 2), (torch.zeros(1, 1, 3), None))
+
+
+@pytest.mark.parametrize("p", [-0.5, 2.0])
+def test_an_assigned_weight_dropout_is_checked(p: float) -> None:
+    layer: Any = gatedrnn.GRU(2, 3)
+    layer.weight_dropout = p
+    with pytest.raises(ValueError, match=r"weight_dropout should be a number in range \[0, 1\]"):
+        layer(torch.zeros(5, 1, 2))
+
+
+@pytest.mark.parametrize("kind", [gatedrnn.NRU, gatedrnn.NRUCell])
+def test_relu_of_the_nru_is_a_bool(kind: Any) -> None:
+    with pytest.raises(TypeError, match="relu should be of type bool, got: str"):
+        kind(2, 3, relu="no")
+
+
 def test_the_message_names_the_weight_on_another_device() -> None:
     layer: Any = gatedrnn.LSTM(2, 3, 2, bias=False)
     layer.weight_hh_l1 = torch.nn.Parameter(layer.weight_hh_l1.detach().to("meta"))
-    message = "LSTM: parameters are not at the same device, found weight_ih_l1 at cpu and weight_hh_l1 at meta"
+    message = "LSTM: parameters are not at the same device, found weight_ih_l0 at cpu and weight_hh_l1 at meta"
     with pytest.raises(RuntimeError, match=message):
         layer(torch.zeros(5, 1, 2))
 

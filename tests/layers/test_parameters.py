@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -237,6 +238,37 @@ def test_no_values_on_the_meta_device() -> None:
     layer: Any = gatedrnn.LSTM(I, H, device="meta", forget_gate="refine", forget_init=Chrono(50.0))
     assert torch.equal(torch.get_rng_state(), before)
     assert all(p.is_meta for p in layer.parameters())
+
+
+@pytest.mark.parametrize("case", CELL_CASES, ids=str)
+def test_reset_with_a_parametrisation_without_inverse(case: Case) -> None:
+    """What it is applied to is drawn, as by torch.nn's layers."""
+
+    class Lower(nn.Module):
+        def forward(self, weight: Tensor) -> Tensor:
+            return weight.tril()
+
+    for module in (case.layer(3, 4), case.step(3, 4)):
+        name = next(name for name, weight in module.named_parameters() if weight.dim() == 2)
+        torch.manual_seed(5)
+        module.reset_parameters()
+        expected = getattr(module, name).detach().clone()
+        nn.utils.parametrize.register_parametrization(module, name, Lower())
+        torch.manual_seed(5)
+        module.reset_parameters()
+        original = module.parametrizations[name].original
+        torch.testing.assert_close(original, expected, rtol=0, atol=0)
+
+
+def test_an_initialiser_may_be_assigned_by_name() -> None:
+    for module in (gatedrnn.LSTM(3, 4), gatedrnn.LSTMCell(3, 4)):
+        module.forget_init = "constant"  # type: ignore[assignment]
+        module.reset_parameters()
+        scales = gatedrnn.time_scales(module)["l0"]
+        torch.testing.assert_close(scales, torch.full((4,), -1 / math.log(1 / (1 + math.exp(-1)))))
+        module.forget_init = "chrono"  # type: ignore[assignment]
+        with pytest.raises(ValueError, match="t_max"):
+            module.reset_parameters()
 
 
 @pytest.mark.parametrize("case", CELL_CASES, ids=str)

@@ -111,6 +111,20 @@ def test_parametrised_weights_are_read_as_in_eval_mode(kind: type[nn.Module], me
     assert all(module.training for module in layer.modules())
 
 
+def test_hooks_and_a_forward_of_its_own_are_left_out() -> None:
+    class Output(gatedrnn.LSTM):
+        def forward(self, input: torch.Tensor) -> torch.Tensor:  # type: ignore[override]
+            return super().forward(input)[0]
+
+    layer, given, calls = Output(I, H), torch.randn(7, 2, I), []
+    plain = gatedrnn.LSTM(I, H)
+    plain.load_state_dict(layer.state_dict())
+    layer.register_forward_hook(lambda *arguments: calls.append(0))
+    found, expected = (gatedrnn.time_scales(module, given)["l0"] for module in (layer, plain))
+    torch.testing.assert_close(found.mean, expected.mean, rtol=0, atol=0)
+    assert not calls
+
+
 def test_refusals_name_what_was_given() -> None:
     with pytest.raises(ValueError, match="NRU has no forget gate"):
         gatedrnn.time_scales(gatedrnn.NRU(I, H))

@@ -160,6 +160,12 @@ def test_recompute_is_refused_where_torch_cannot_do_it() -> None:
     parameters = dict(layer.named_parameters())
     with pytest.raises(RuntimeError, match=r"recompute=True does not work inside torch\.func's grad"):
         grad(loss)(parameters)
+    for requires_grad in (False, True):  # backward would compute again outside vmap
+        batch = torch.randn(2, T, B, I, requires_grad=requires_grad)
+        with pytest.raises(RuntimeError, match="or inside vmap with gradients; use recompute=False there"):
+            vmap(lambda given: layer(given)[0])(batch)
+        with torch.no_grad():
+            assert_close(vmap(lambda given: layer(given)[0])(batch)[1], layer(batch[1])[0], REGROUPED, torch.float32)
     layer.recompute = False
     found = grad(loss)(parameters)
     loss(parameters).backward()

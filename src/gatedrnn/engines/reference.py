@@ -32,7 +32,7 @@ class ReferenceEngine(Engine):
             result = self.run(scan)
             return result._replace(output=packed(result.output, places))
         if scan.recompute:
-            _refuse_transforms()
+            _refuse_transforms(scan)
         x, active = steps_in_order(scan)
         steps = len(x)
         block = _Block(scan, scan.cell.prepare(scan.weights))
@@ -106,11 +106,18 @@ class _Block:
         return state, {name: torch.stack(values) for name, values in kept.items()}
 
 
-def _refuse_transforms() -> None:
-    """They turn off what `checkpoint` is made of."""
-    if not torch.compiler.is_compiling() and torch._C._autograd._saved_tensors_hooks_get_disabled_error_message():
+def _refuse_transforms(scan: Scan) -> None:
+    """Some turn off what `checkpoint` is made of; after vmap it would compute again without vmap."""
+    if torch.compiler.is_compiling():
+        return
+    interpreter = torch._C._functorch.peek_interpreter_stack()
+    vmapped = interpreter is not None and interpreter.key() == torch._C._functorch.TransformType.Vmap
+    tensors = (scan.input, *scan.state, *scan.weights.values())
+    recorded = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    if torch._C._autograd._saved_tensors_hooks_get_disabled_error_message() or (vmapped and recorded):
         raise RuntimeError(
-            "recompute=True does not work inside torch.func's grad, vjp, jacrev and hessian; use recompute=False there"
+            "recompute=True does not work inside torch.func's grad, vjp, jacrev and hessian, or inside vmap with "
+            "gradients; use recompute=False there"
         )
 
 

@@ -8,7 +8,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
-from types import BuiltinFunctionType, FunctionType, NoneType
+from types import BuiltinFunctionType, FunctionType, MethodType, NoneType
 from typing import Any, TypeVar
 
 import torch
@@ -106,6 +106,8 @@ def _is_compared_by_identity(value: object) -> bool:
     """Whether it, or an entry of it, stays equal to itself when its attributes change."""
     if isinstance(value, tuple | frozenset):
         return any(map(_is_compared_by_identity, value))
+    if isinstance(value, Tensor | MethodType):
+        return True
     return type(value).__hash__ is object.__hash__ and not isinstance(value, _UNCHANGING)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -18,6 +19,8 @@ from gatedrnn.engines import Collect, Scan
 from gatedrnn.gates import Gate
 from gatedrnn.inits import ForgetInit
 from gatedrnn.layers.checks import (
+    autocasting,
+    check_alike,
     check_bool,
     check_collect,
     check_dimensions,
@@ -137,7 +140,8 @@ class RecurrentLayer(RecurrentModule):
     def reset_parameters(self) -> None:
         """Draw new values for all parameters; the same as torch.nn's for the same seed."""
         layers = self.weights_by_layer()
-        reset(self.cell, self.forget_gate, self.forget_init, list(layers.values()), self.hidden_size)
+        init = resolve_init(self.forget_init, self.bias)  # a name may have been assigned
+        reset(self.cell, self.forget_gate, init, list(layers.values()), self.hidden_size)
         write_back(
             self, {f"{name}_{key}": weight for key, weights in layers.items() for name, weight in weights.items()}
         )
@@ -209,7 +213,8 @@ class RecurrentLayer(RecurrentModule):
                 return None
             x, final = repeat(x, given, weights.values())
             finals.append(final)
-        states = finals[0] if len(finals) == 1 else tuple(torch.cat(entry) for entry in zip(*finals, strict=True))
+        several = zip(*finals, strict=True)
+        states = finals[0] if len(finals) == 1 else tuple(_joined(torch.cat, entry) for entry in several)
         return x.transpose(0, 1) if self.batch_first else x, states if len(states) > 1 else states[0]
 
     def _state_of(self, index: int, state: Sequence[Tensor]) -> Sequence[Tensor]:
@@ -286,13 +291,13 @@ class RecurrentLayer(RecurrentModule):
                 outputs.append(output)
                 finals.append(final)
                 collections.append(collected)
-            x = torch.cat(outputs, -1) if directions == 2 else outputs[0]
+            x = _joined(torch.cat, outputs, -1) if directions == 2 else outputs[0]
             if self.dropout and layer < self.num_layers - 1:
                 x = F.dropout(x, self.dropout, self.training)
-        stacked = {name: torch.stack([c[name] for c in collections]) for name in collections[0]}
+        stacked = {name: _joined(torch.stack, [c[name] for c in collections]) for name in collections[0]}
         if len(finals) == 1:  # as stack, without a copy
             return x, tuple(s.unsqueeze(0) for s in finals[0]), stacked
-        return x, tuple(torch.stack(entry) for entry in zip(*finals, strict=True)), stacked
+        return x, tuple(_joined(torch.stack, entry) for entry in zip(*finals, strict=True)), stacked
 
     def _scan(
         self,
@@ -335,6 +340,7 @@ class RecurrentLayer(RecurrentModule):
     def _check_weights(self, layers: list[Weights]) -> None:
         for key, weights, shapes in zip(self._keys, layers, self._shapes, strict=True):
             check_weights(self._name, key, weights, shapes)
+        check_alike(self._name, dict(zip(self._keys, layers, strict=True)))
 
     def _check_input(self, x: Tensor, weights: Weights) -> None:
         check_input(self._name, x, next(iter(weights.values())), self.input_size)
@@ -372,3 +378,10 @@ class RecurrentLayer(RecurrentModule):
             "engine": "auto",
             "recompute": False,
         }
+
+
+def _joined(join: Callable[..., Tensor], parts: Sequence[Tensor], dim: int = 0) -> Tensor:
+    """cat or stack. Under autocast to one 16-bit dtype torch refuses to join tensors of the other."""
+    apart = parts[0].dtype.itemsize == 2 and not torch.compiler.is_compiling() and autocasting(parts[0])
+    with torch.autocast(parts[0].device.type, enabled=False) if apart else nullcontext():
+        return join(parts, dim)

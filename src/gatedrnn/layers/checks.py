@@ -104,7 +104,7 @@ def check_packed(layer: str, data: Tensor, batch_sizes: Tensor, order: Tensor | 
 
 
 def check_weights(layer: str, key: str, weights: Weights, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Weights have the layer's own shapes and one device: they may have been assigned or come from functional_call."""
+    """Weights have the layer's own shapes: they may have been assigned or come from functional_call."""
     for name, weight in weights.items():
         if isinstance(weight, Tensor) and not _is_odd(weight) and weight.shape == shapes[name]:
             continue
@@ -116,13 +116,27 @@ def check_weights(layer: str, key: str, weights: Weights, shapes: Mapping[str, t
             raise RuntimeError(
                 f"{layer}: size mismatch for {name}{suffix}: expected {shapes[name]}, got {tuple(weight.shape)}"
             )
-    first, *others = weights.items()
-    for name, weight in others:
-        if weight.device != first[1].device:
-            suffix = f"_{key}" if key else ""
+
+
+def check_alike(layer: str, layers: Mapping[str, Weights]) -> None:
+    """All weights are on one device and have one floating dtype; under autocast any floating dtypes."""
+    named = [(name, key, weight) for key, weights in layers.items() for name, weight in weights.items()]
+    first, dtype, device = named[0], named[0][2].dtype, named[0][2].device
+    for name, key, weight in named:
+        if weight.device == device and weight.dtype == dtype and dtype.is_floating_point:
+            continue
+        one, other = (f"{name}_{key}" if key else name for name, key, _ in (first, (name, key, weight)))
+        if weight.device != device:
             raise RuntimeError(
-                f"{layer}: parameters are not at the same device, found {first[0]}{suffix} at {first[1].device} "
-                f"and {name}{suffix} at {weight.device}"
+                f"{layer}: parameters are not at the same device, found {one} at {device} and {other} at "
+                f"{weight.device}"
+            )
+        if not weight.dtype.is_floating_point:
+            raise RuntimeError(f"{layer}: {other} must have a floating dtype, got {weight.dtype}")
+        if not autocasting(weight):
+            raise RuntimeError(
+                f"{layer}: parameters do not have the same dtype, found {one} of {dtype} and {other} of "
+                f"{weight.dtype}; convert all with model.to({dtype})"
             )
 
 
@@ -164,7 +178,8 @@ def state_tuple(layer: str, cell: Cell, hx: Tensor | Sequence[Tensor] | None) ->
         return (hx,)
     names = ", ".join([f"{name}_0" for name in cell.states])
     if not isinstance(hx, (tuple, list)) or not all(isinstance(s, Tensor) for s in hx):
-        raise TypeError(f"{layer}: hx must be a tuple ({names}) of tensors, got {type(hx).__name__}")
+        got = f"({', '.join(type(s).__name__ for s in hx)})" if isinstance(hx, tuple | list) else type(hx).__name__
+        raise TypeError(f"{layer}: hx must be a tuple ({names}) of tensors, got {got}")
     if len(hx) != len(cell.states):
         raise RuntimeError(f"{layer}: hx must be a tuple ({names}), got {len(hx)} tensor(s)")
     return tuple(hx)

@@ -6,12 +6,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from gatedrnn.layers.checks import check_probability
+
 
 def drop_entries(weight: Tensor, p: float) -> Tensor:
     """As F.dropout, in a third of its time on a CPU: there a matrix of 400 units costs it as much as ten steps of time.
 
     An entry is dropped if its 32 random bits are below p·2³², which is p to ten digits.
     """
+    check_probability("weight_dropout", p)  # it may have been assigned
     if p == 1 or not _plain(weight):
         return F.dropout(weight, p)
     pairs = torch.empty((weight.numel() + 1) // 2, dtype=torch.int64, device=weight.device).random_(-(2**63), None)

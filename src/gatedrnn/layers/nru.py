@@ -6,7 +6,7 @@ import torch
 
 from gatedrnn import cells
 from gatedrnn.layers.base import RecurrentLayer
-from gatedrnn.layers.checks import check_no_projection
+from gatedrnn.layers.checks import check_bool, check_no_projection
 from gatedrnn.layers.docstrings import documented
 from gatedrnn.layers.module import option_of_equations
 from gatedrnn.layers.step import RecurrentStep
@@ -77,6 +77,7 @@ class NRU(RecurrentLayer):
         proj_size: int | None = None,
     ) -> None:
         check_no_projection("NRU", proj_size)
+        check_bool("relu", relu)
         super().__init__(
             cells.NRUEquations(memory_size=memory_size, heads=heads, relu=relu),
             input_size,
@@ -132,6 +133,7 @@ class NRUCell(RecurrentStep):
         heads: int = 4,
         relu: bool = True,
     ) -> None:
+        check_bool("relu", relu)
         cell = cells.NRUEquations(memory_size=memory_size, heads=heads, relu=relu)
         super().__init__(cell, input_size, hidden_size, bias, device, dtype, forget_gate="sigmoid", forget_init=None)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -33,7 +34,12 @@ def write_back(module: nn.Module, weights: Weights) -> None:
     own = module._parameters
     for name, weight in weights.items():
         if parametrize.is_parametrized(module, name):
-            setattr(module, name, weight.detach())
+            chain: Any = module.parametrizations[name]  # type: ignore[index]
+            if all(hasattr(parametrization, "right_inverse") for parametrization in chain):
+                setattr(module, name, weight.detach())
+            else:  # as torch.nn's layers, which draw what the parametrisation is applied to
+                with torch.no_grad():
+                    chain.original.copy_(weight)
             continue
         with torch.no_grad():
             if (original := own.get(f"{name}_orig")) is not None:  # torch.nn.utils.prune and spectral_norm

@@ -14,6 +14,7 @@ from gatedrnn.gates import Gate
 from gatedrnn.inits import ForgetInit
 from gatedrnn.layers.base import StateArgument
 from gatedrnn.layers.checks import (
+    check_alike,
     check_dense,
     check_sizes,
     check_state,
@@ -81,7 +82,8 @@ class RecurrentStep(RecurrentModule):
     def reset_parameters(self) -> None:
         """Draw new values for all parameters."""
         weights = self._weights()
-        reset(self.cell, self.forget_gate, self.forget_init, [weights], self.hidden_size)
+        init = resolve_init(self.forget_init, self.bias)  # a name may have been assigned
+        reset(self.cell, self.forget_gate, init, [weights], self.hidden_size)
         write_back(self, weights)
 
     def forward(self, input: Tensor, hx: StateArgument = None) -> Any:
@@ -117,6 +119,7 @@ class RecurrentStep(RecurrentModule):
     def _scan(self, x: Tensor, state: tuple[Tensor, ...], weights: Weights) -> Scan:
         """One step of time for an engine."""
         check_weights(self._name, "", weights, self._shapes)
+        check_alike(self._name, {"": weights})
         check_step_input(x, next(iter(weights.values())), self.input_size)
         return Scan(self.cell, self.forget_gate, x.unsqueeze(0), state, weights)
 

@@ -65,7 +65,7 @@ def time_scales(
     −1/mean log f over the steps, quantiles (5, H) are those of −1/log f at 5, 25, 50, 75 and 95 %. Both are exact for f
     near 1. Steps past the lengths do not count.
 
-    The layer is evaluated as in eval mode. All results are detached and at least float32.
+    The layer is evaluated as in eval mode, without its hooks. All results are detached and at least float32.
 
     Args:
         layer: A layer or single-step module of this library, ``torch.nn.LSTM`` or ``torch.nn.GRU``.
@@ -115,7 +115,8 @@ def _measured(
         raise TypeError(f"{type(layer).__name__} is a single step; use a layer to measure time scales on a sequence")
     if not isinstance(layer, RecurrentLayer):
         layer = with_weights_of(layer).eval()
-    h: Tensor = layer(input, hx, lengths, return_states=True)[2]["h"]
+    # Without the hooks and the own forward of a subclass, which may return something else.
+    h: Tensor = RecurrentLayer.forward(layer, input, hx, lengths, return_states=True)[2]["h"]
     if not h.numel():
         raise ValueError(f"{type(layer).__name__}: time scales need at least one sequence, got an empty batch")
     if isinstance(input, PackedSequence):
