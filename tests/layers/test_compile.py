@@ -146,6 +146,26 @@ def test_numbers_of_a_gate_without_a_kernel_are_specialised() -> None:
     assert_close(found, expected, REGROUPED, torch.float64)
 
 
+@dataclass(frozen=True)
+class Powered(gatedrnn.gates.SigmoidOf):
+    power: float = 3.0
+
+    def alpha(self, z: Tensor) -> Tensor:
+        return z + z.sign() * z.abs() ** self.power
+
+    def alpha_derivative(self, z: Tensor) -> Tensor:
+        return 1.0 + self.power * z.abs() ** (self.power - 1)
+
+
+def test_an_assigned_gate_is_compiled_anew() -> None:
+    layer = gatedrnn.LSTM(I, H, forget_gate=Powered(3.0), dtype=torch.float64)
+    x = torch.randn(5, 2, I, dtype=torch.float64)
+    compiled = torch.compile(layer, fullgraph=True, backend="eager")
+    for power in (3.0, 1.5, 3.0):
+        layer.forget_gate = Powered(power)
+        assert_close(compiled(x)[0], layer(x)[0], REGROUPED, torch.float64)
+
+
 def test_packed_sequences_are_refused_by_name() -> None:
     layer = gatedrnn.LSTM(I, H)
     packed = pack_sequence([torch.randn(3, I), torch.randn(2, I)])

@@ -7,10 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gatedrnn.lab.models import Model
 from gatedrnn.lab.records import CHECKPOINTS, read_checkpoint, read_run
 from gatedrnn.lab.tasks import Adding
-from gatedrnn.lab.training import Run, Training
+from gatedrnn.lab.training import Run, Training, train
 
 #: A checkpoint after every update.
 SMALL = Run(
@@ -38,6 +40,21 @@ def stop_at(update: int) -> Any:
             raise StopError
 
     return progress
+
+
+def stopped(folder: Path, update: int, run: Run = SMALL) -> None:
+    """The run, begun or resumed, and killed in this update."""
+    with pytest.raises(StopError):
+        train(run, folder, stop_at(update))
+
+
+def snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Every file below the folder, with its time."""
+    return {
+        str(path.relative_to(folder)): (path.lstat().st_mtime_ns, path.read_bytes())
+        for path in folder.rglob("*")
+        if path.is_file() and not path.is_symlink()
+    }
 
 
 def result(folder: Path) -> dict[str, Any]:

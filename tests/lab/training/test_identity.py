@@ -19,11 +19,11 @@ import numpy as np
 import pytest
 
 from gatedrnn.lab.fields import added, beside, keyed, made, plain
-from gatedrnn.lab.records import CHECKPOINTS, find_runs, read_json, read_run, write_json
+from gatedrnn.lab.records import CHECKPOINTS, find_runs, read_json, write_json
 from gatedrnn.lab.tasks import Adding
 from gatedrnn.lab.training import RefusedError, Run, Training, train
 
-from .runs import SMALL, StopError, changed, result, stop_at
+from .runs import SMALL, changed, result, snapshot, stopped
 from .toy import IMAGES
 
 RESULTS = Path(__file__).parents[3] / "results"
@@ -129,27 +129,14 @@ def test_numpys_numbers_are_pythons(tmp_path: Path) -> None:
     assert train(same, tmp_path)["key"] == SMALL.key()
 
 
-def _stopped(folder: Path, update: int, run: Run = SMALL) -> None:
-    with pytest.raises(StopError):
-        train(run, folder, stop_at(update))
-
-
-def _snapshot(folder: Path) -> dict[str, tuple[int, bytes]]:
-    return {
-        str(path.relative_to(folder)): (path.lstat().st_mtime_ns, path.read_bytes())
-        for path in folder.rglob("*")
-        if path.is_file() and not path.is_symlink()
-    }
-
-
 def test_a_checkpoint_of_another_run_is_refused_and_nothing_touched(tmp_path: Path) -> None:
-    _stopped(tmp_path / "mine", 5)
-    _stopped(tmp_path / "theirs", 9, changed(lr=0.5))
+    stopped(tmp_path / "mine", 5)
+    stopped(tmp_path / "theirs", 9, changed(lr=0.5))
     shutil.copytree(tmp_path / "theirs" / CHECKPOINTS / "00000008", tmp_path / "mine" / CHECKPOINTS / "00000008")
-    before = _snapshot(tmp_path / "mine")
+    before = snapshot(tmp_path / "mine")
     with pytest.raises(RefusedError, match=r"00000008 belongs to another run; choose another folder$"):
         train(SMALL, tmp_path / "mine")
-    assert _snapshot(tmp_path / "mine") == before
+    assert snapshot(tmp_path / "mine") == before
 
 
 @pytest.mark.parametrize("name", ["options.json", "record.json", f"{CHECKPOINTS}/00000030/checkpoint.json"])
@@ -158,10 +145,10 @@ def test_a_newer_format_is_refused_and_nothing_touched(name: str, tmp_path: Path
     if name.startswith(CHECKPOINTS):
         (tmp_path / "record.json").unlink()
     write_json(tmp_path / name, {**read_json(tmp_path / name), "schema": 2})
-    before = _snapshot(tmp_path)
+    before = snapshot(tmp_path)
     with pytest.raises(ValueError, match="written in version 2 of the format; this gatedrnn reads version 1"):
         train(SMALL, tmp_path)
-    assert _snapshot(tmp_path) == before
+    assert snapshot(tmp_path) == before
 
 
 @pytest.mark.parametrize(
@@ -178,7 +165,7 @@ def test_a_newer_format_is_refused_and_nothing_touched(name: str, tmp_path: Path
     ],
 )
 def test_damaged_options_are_named(change: Any, message: str, tmp_path: Path) -> None:
-    _stopped(tmp_path, 3)
+    stopped(tmp_path, 3)
     options = read_json(tmp_path / "options.json")
     change(options)
     (tmp_path / "options.json").write_text(json.dumps(options))
@@ -186,14 +173,24 @@ def test_damaged_options_are_named(change: Any, message: str, tmp_path: Path) ->
         train(SMALL, tmp_path)
 
 
+@pytest.mark.parametrize("text", ["", '{"kind": "gatedrnn run", ', "[]", "\x00" * 9])
+def test_options_that_are_no_json_are_named_with_what_to_do(text: str, tmp_path: Path) -> None:
+    stopped(tmp_path, 3)
+    (tmp_path / "options.json").write_text(text)
+    before = snapshot(tmp_path)
+    with pytest.raises(ValueError, match=r"options\.json is damaged: .+; restore the file or choose another folder$"):
+        train(SMALL, tmp_path)
+    assert snapshot(tmp_path) == before
+
+
 def test_checkpoints_damaged_restarted_and_killed_before_their_updates(tmp_path: Path) -> None:
     """The run begins again, and its new checkpoints are kept although the damaged ones have higher numbers."""
     train(SMALL, tmp_path / "whole")
     folder = tmp_path / "run"
-    _stopped(folder, 20)
+    stopped(folder, 20)
     for checkpoint in (folder / CHECKPOINTS).iterdir():
         (checkpoint / "weights.safetensors").write_bytes(b"")
-    _stopped(folder, 8)
+    stopped(folder, 8)
     names = sorted(path.name for path in (folder / CHECKPOINTS).iterdir())
     assert names == ["00000006", "00000007", "damaged-00000018-1", "damaged-00000019-1"]
     said: list[str] = []
@@ -231,36 +228,13 @@ def test_a_record_without_one_of_its_fields_is_written_again(change: Any, tmp_pa
 
 def test_damaged_metrics_are_moved_aside(tmp_path: Path) -> None:
     train(SMALL, tmp_path / "whole")
-    _stopped(tmp_path / "run", 15)
+    stopped(tmp_path / "run", 15)
     (tmp_path / "run" / "metrics.jsonl").write_text("nonsense\n")
     said: list[str] = []
     train(SMALL, tmp_path / "run", lambda status: said.append(status.note) if status.note else None)
     assert said[0] == "metrics.jsonl was damaged; moved aside to damaged-metrics.jsonl-1 and written again"
     assert (tmp_path / "run" / "damaged-metrics.jsonl-1").read_text() == "nonsense\n"
     assert result(tmp_path / "run") == result(tmp_path / "whole")
-
-
-@pytest.mark.parametrize(
-    ("short", "long"),
-    [
-        (SMALL, changed(updates=60)),
-        (changed(updates=25), changed(updates=60)),  # evaluated at its end, where the longer one is not
-        (changed(updates=5), changed(updates=60)),  # no checkpoint but that of the end
-        (changed(schedule="steps", decay_at=(20, 40)), changed(schedule="steps", decay_at=(20, 40), updates=60)),
-        (changed(schedule="plateau", patience=1), changed(schedule="plateau", patience=1, updates=60)),
-        (IMAGES, changed(IMAGES, epochs=7)),
-    ],
-)
-def test_a_finished_run_is_extended_to_the_bits_of_the_longer_one(short: Run, long: Run, tmp_path: Path) -> None:
-    train(long, tmp_path / "long")
-    first = train(short, tmp_path / "run", declared={"grid": "g"})
-    _stopped(tmp_path / "run", first["updates"] + 3, long)  # and killed on the way
-    record = train(long, tmp_path / "run")
-    assert result(tmp_path / "run") == result(tmp_path / "long")
-    options = read_run(tmp_path / "run").options
-    assert options["key"] == long.key() == record["key"] and options["extends"] == [short.key()]
-    assert options["declared"] == {"grid": "g"}
-    assert train(long, tmp_path / "run") == record
 
 
 def test_an_option_of_a_kind_without_options_is_named() -> None:
@@ -270,72 +244,6 @@ def test_an_option_of_a_kind_without_options_is_named() -> None:
 
     with pytest.raises(ValueError, match=r"^unknown option 'noise' of Bare, which has no options$"):
         made(Bare, {"noise": 0.1})
-
-
-def test_a_run_extended_twice_keeps_its_own_checkpoints(tmp_path: Path) -> None:
-    """The ends of the shorter runs, between two evaluations, have higher numbers than its first checkpoints."""
-    longest = changed(updates=60)
-    train(longest, tmp_path / "long")
-    for updates in (23, 27):
-        train(changed(updates=updates, checkpoint_seconds=1e9), tmp_path / "run")
-    said: list[str] = []
-
-    def progress(status: Any) -> None:
-        said.extend([status.note] if status.note else [])
-        if status.update == 13 and not status.note:
-            raise StopError
-
-    with pytest.raises(StopError):
-        train(longest, tmp_path / "run", progress)
-    assert said == [
-        "the shorter run ended at update 27, between two evaluations of this one; its checkpoint was removed",
-        "resuming from update 0",
-    ]
-    assert sorted(int(path.name) for path in (tmp_path / "run" / CHECKPOINTS).iterdir()) == [11, 12]
-    del said[:]
-    train(longest, tmp_path / "run", lambda status: said.append(status.note) if status.note else None)
-    assert said[-1] == "resuming from update 12"
-    assert result(tmp_path / "run") == result(tmp_path / "long")
-
-
-def test_a_damaged_record_of_a_run_that_was_extended(tmp_path: Path) -> None:
-    train(SMALL, tmp_path)
-    train(changed(updates=60), tmp_path)
-    (tmp_path / "record.json").write_text("{")
-    said: list[str] = []
-    train(changed(updates=60), tmp_path, lambda status: said.append(status.note) if status.note else None)
-    assert said == ["resuming from update 60", "record.json was damaged and is written again"]
-
-
-def test_a_run_killed_while_it_is_extended(tmp_path: Path) -> None:
-    long = changed(updates=60)
-    train(long, tmp_path / "long")
-    train(SMALL, tmp_path / "run")
-    old = (tmp_path / "run" / "record.json").read_bytes()
-    _stopped(tmp_path / "run", 31, long)
-    (tmp_path / "run" / "record.json").write_bytes(old)  # as if killed before it was removed
-    said: list[str] = []
-    train(long, tmp_path / "run", lambda status: said.append(status.note) if status.note else None)
-    assert said == ["resuming from update 30"]
-    assert result(tmp_path / "run") == result(tmp_path / "long")
-
-
-@pytest.mark.parametrize(
-    ("short", "long", "message"),
-    [
-        (changed(schedule="cosine"), changed(schedule="cosine", updates=60),
-         "contains a shorter run that cannot be extended: the learning rate of the schedule cosine depends on the length"),
-        (changed(updates=60), SMALL, "contains a longer run: updates is 60, requested 30"),
-        (SMALL, changed(updates=60, lr=0.5), "contains another run: lr is 0.001, requested 0.5"),
-        (changed(IMAGES, updates=9, epochs=None, evaluate_every=1), IMAGES, "contains a run whose length is in updates, not in epochs"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_extended_is_refused(short: Run, long: Run, message: str, tmp_path: Path) -> None:
-    train(short, tmp_path)
-    before = _snapshot(tmp_path)
-    with pytest.raises(RefusedError, match=message):
-        train(long, tmp_path)
-    assert _snapshot(tmp_path) == before
 
 
 @pytest.mark.parametrize(
@@ -352,14 +260,14 @@ def test_what_cannot_be_extended_is_refused(short: Run, long: Run, message: str,
 )
 def test_links_in_the_folder_are_refused(name: str, tmp_path: Path) -> None:
     folder, elsewhere = tmp_path / "run", tmp_path / "elsewhere"
-    _stopped(folder, 6)
+    stopped(folder, 6)
     if (folder / name).exists():
         shutil.move(folder / name, elsewhere)
     (folder / name).symlink_to(elsewhere)
-    before = _snapshot(tmp_path)
+    before = snapshot(tmp_path)
     with pytest.raises(RefusedError, match=f"{name} is a symbolic link: remove it, or choose another folder"):
         train(SMALL, folder)
-    assert _snapshot(tmp_path) == before
+    assert snapshot(tmp_path) == before
 
 
 def test_a_link_in_an_empty_folder_is_not_followed(tmp_path: Path) -> None:
@@ -392,13 +300,13 @@ def test_a_folder_that_was_replaced_is_not_written_to(tmp_path: Path) -> None:
     def replace(status: Any) -> None:
         if status.update == 5 and status.note is None:
             shutil.rmtree(folder)
-            _stopped(folder, 4, changed(seed=1))
-            replaced.append(_snapshot(folder))
+            stopped(folder, 4, changed(seed=1))
+            replaced.append(snapshot(folder))
 
     replaced: list[Any] = []
     with pytest.raises(RefusedError, match="was removed or replaced while this run was training in it"):
         train(SMALL, folder, replace)
-    assert _snapshot(folder) == replaced[0]
+    assert snapshot(folder) == replaced[0]
 
 
 def test_a_folder_that_was_removed_is_not_made_again(tmp_path: Path) -> None:
@@ -479,12 +387,12 @@ def test_a_custom_task_may_have_an_option_called_data(update: int | None, tmp_pa
     if update is None:
         train(first, tmp_path)
     else:
-        _stopped(tmp_path, update, first)
-    before = _snapshot(tmp_path)
+        stopped(tmp_path, update, first)
+    before = snapshot(tmp_path)
     other = dataclasses.replace(SMALL, task=Measured(10, data="b.csv"))
     with pytest.raises(RefusedError, match=r"contains another run: data is a\.csv, requested b\.csv"):
         train(other, tmp_path)
-    assert _snapshot(tmp_path) == before
+    assert snapshot(tmp_path) == before
 
 
 def test_an_integer_for_a_float_is_the_same_run(tmp_path: Path) -> None:
@@ -494,8 +402,8 @@ def test_an_integer_for_a_float_is_the_same_run(tmp_path: Path) -> None:
         dataclasses.replace(SMALL, task=Measured(10, scale=2)).key()
         == dataclasses.replace(SMALL, task=Measured(10, scale=2.0)).key()
     )
-    _stopped(tmp_path, 4, whole)
-    _stopped(tmp_path, 6, changed(clip=1.0, lr=1.0))
+    stopped(tmp_path, 4, whole)
+    stopped(tmp_path, 6, changed(clip=1.0, lr=1.0))
     train(whole, tmp_path)
     train(changed(clip=1.0, lr=1.0), tmp_path / "float")
     assert result(tmp_path) == result(tmp_path / "float")
@@ -503,22 +411,11 @@ def test_an_integer_for_a_float_is_the_same_run(tmp_path: Path) -> None:
 
 def test_options_with_another_key_are_refused(tmp_path: Path) -> None:
     """Nothing that is compared differs, but the run is another one."""
-    _stopped(tmp_path, 6)
+    stopped(tmp_path, 6)
     options = read_json(tmp_path / "options.json")
     write_json(tmp_path / "options.json", {**options, "key": "0" * 32})
     with pytest.raises(RefusedError, match=r"contains another run: the key in options\.json differs"):
         train(SMALL, tmp_path)
-
-
-def test_an_end_by_an_evaluation_that_the_longer_run_does_not_make_is_not_its_end(tmp_path: Path) -> None:
-    """The short run is evaluated at its last update, between two evaluations of the longer one."""
-    options = {"evaluate_every": 2, "stop_patience": 2, "lr": 0.3, "clip": None}
-    short, long = changed(updates=3, **options), changed(updates=8, **options)
-    assert train(short, tmp_path / "run")["outcome"] == "stopped_early"
-    whole = train(long, tmp_path / "whole")
-    train(long, tmp_path / "run")
-    assert result(tmp_path / "run") == result(tmp_path / "whole")
-    assert (whole["outcome"], whole["updates"]) == ("stopped_early", 4)
 
 
 def test_the_last_evaluation_of_a_time_budget_is_not_made_again(

@@ -21,7 +21,7 @@ from gatedrnn.lab.records import CHECKPOINTS
 from gatedrnn.lab.tasks import Copy
 from gatedrnn.lab.training import OPTIMIZERS, RefusedError, Run, Training, train
 
-from .runs import SMALL, StopError, changed, result, stop_at
+from .runs import SMALL, changed, result, stopped
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +29,6 @@ def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("uninterrupted")
     train(SMALL, folder)
     return result(folder)
-
-
-def _stopped(folder: Path, update: int, run: Run = SMALL) -> None:
-    with pytest.raises(StopError):
-        train(run, folder, stop_at(update))
 
 
 def _continued(folder: Path, run: Run = SMALL) -> tuple[list[str], dict[str, Any]]:
@@ -45,7 +40,7 @@ def _continued(folder: Path, run: Run = SMALL) -> tuple[list[str], dict[str, Any
 
 @pytest.mark.parametrize("update", [0, 1, 9, 10, 11, 30])
 def test_a_run_that_was_stopped_goes_on(update: int, tmp_path: Path, uninterrupted: dict[str, Any]) -> None:
-    _stopped(tmp_path, update)
+    stopped(tmp_path, update)
     said, found = _continued(tmp_path)
     assert said == [f"resuming from update {max(0, update - 1)}"]
     assert found == uninterrupted
@@ -53,7 +48,7 @@ def test_a_run_that_was_stopped_goes_on(update: int, tmp_path: Path, uninterrupt
 
 def test_a_run_that_was_stopped_often(tmp_path: Path, uninterrupted: dict[str, Any]) -> None:
     for update in (3, 4, 10, 17, 20, 29):
-        _stopped(tmp_path, update)
+        stopped(tmp_path, update)
     record = train(SMALL, tmp_path)
     assert record["resumed"] == 6
     assert result(tmp_path) == uninterrupted
@@ -68,7 +63,7 @@ def test_every_optimiser_goes_on(optimizer: str, tmp_path: Path) -> None:
     )  # fmt: skip
     run = Run(Copy(4), Model(hidden_size=8, cell="gru"), training)
     train(run, tmp_path / "whole")
-    _stopped(tmp_path / "parts", 7, run)
+    stopped(tmp_path / "parts", 7, run)
     _, found = _continued(tmp_path / "parts", run)
     assert found == result(tmp_path / "whole")
 
@@ -76,7 +71,7 @@ def test_every_optimiser_goes_on(optimizer: str, tmp_path: Path) -> None:
 def test_two_threads_go_on_as_two_threads(tmp_path: Path) -> None:
     run = changed(threads=2)
     train(run, tmp_path / "whole")
-    _stopped(tmp_path / "parts", 12, run)
+    stopped(tmp_path / "parts", 12, run)
     used: list[int] = []
     # Not asked for again, they are those of the record.
     train(changed(threads=None), tmp_path / "parts", lambda status: used.append(torch.get_num_threads()))
@@ -103,7 +98,7 @@ def _flip(path: Path) -> None:
 def test_a_damaged_checkpoint_is_noticed_and_the_one_before_it_used(
     name: str, harm: Callable[[Path], None], tmp_path: Path, uninterrupted: dict[str, Any]
 ) -> None:
-    _stopped(tmp_path, 15)
+    stopped(tmp_path, 15)
     harm(tmp_path / CHECKPOINTS / "00000014" / name)
     said, found = _continued(tmp_path)
     assert said[0].startswith("checkpoint 00000014 is damaged (") and name in said[0]
@@ -113,7 +108,7 @@ def test_a_damaged_checkpoint_is_noticed_and_the_one_before_it_used(
 
 
 def test_with_all_checkpoints_damaged_the_run_begins_again(tmp_path: Path, uninterrupted: dict[str, Any]) -> None:
-    _stopped(tmp_path, 15)
+    stopped(tmp_path, 15)
     for folder in (tmp_path / CHECKPOINTS).iterdir():
         _zero(folder / "state.safetensors")
     said, found = _continued(tmp_path)
@@ -126,7 +121,7 @@ def test_with_all_checkpoints_damaged_the_run_begins_again(tmp_path: Path, unint
 def test_damage_beside_the_checkpoints(
     name: str, harm: Callable[[Path], None], tmp_path: Path, uninterrupted: dict[str, Any]
 ) -> None:
-    _stopped(tmp_path, 15)
+    stopped(tmp_path, 15)
     harm(tmp_path / name)
     assert _continued(tmp_path)[1] == uninterrupted
 
@@ -142,7 +137,7 @@ def test_a_different_environment_is_said_and_kept(
     name: str, before: Any, described: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("gatedrnn.lab.training.environment._commit", lambda: None)
-    _stopped(tmp_path, 15)
+    stopped(tmp_path, 15)
     path = tmp_path / "environment.json"
     begun = json.loads(path.read_text())
     path.write_text(json.dumps({**begun, name: before}))
@@ -154,10 +149,10 @@ def test_a_different_environment_is_said_and_kept(
 
 def test_the_note_on_the_environment_survives_a_kill(tmp_path: Path) -> None:
     """The file already has the new environment: the next process would not see a change."""
-    _stopped(tmp_path, 15)
+    stopped(tmp_path, 15)
     path = tmp_path / "environment.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "torch": "2.4.0"}))
-    _stopped(tmp_path, 15, changed(checkpoint_seconds=1e6))
+    stopped(tmp_path, 15, changed(checkpoint_seconds=1e6))
     record = train(changed(checkpoint_seconds=1e6), tmp_path)
     assert [note for note in record["notes"] if note.startswith("resumed in a different environment (torch: 2.4.0")]
 
@@ -225,7 +220,7 @@ def test_another_run_is_refused(other: Run, difference: str, ended: bool, tmp_pa
     if ended:
         train(SMALL, tmp_path)
     else:
-        _stopped(tmp_path, 3)
+        stopped(tmp_path, 3)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     with pytest.raises(RefusedError, match=f"contains another run: {difference}; choose another folder"):
         train(other, tmp_path)
@@ -233,7 +228,7 @@ def test_another_run_is_refused(other: Run, difference: str, ended: bool, tmp_pa
 
 
 def test_how_often_a_run_is_saved_may_change(tmp_path: Path, uninterrupted: dict[str, Any]) -> None:
-    _stopped(tmp_path, 15)
+    stopped(tmp_path, 15)
     assert _continued(tmp_path, changed(checkpoint_seconds=60.0))[1] == uninterrupted
 
 
