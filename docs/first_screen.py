@@ -40,7 +40,7 @@ SPEEDS = {  # a bar of the benchmark, and what to call it; the last ones are tho
 REAL = {
     "small_psmnist": "psMNIST, digits read in 784 steps, 128 units, {epochs} epochs: accuracy",
     "small_smnist": "sMNIST, digits read in 784 steps, 128 units, {epochs} epochs: accuracy",
-    "large_scifar": "sCIFAR, photographs read in 1,024 steps, 128 units, {epochs} epochs: accuracy",
+    "small_scifar": "sCIFAR, photographs read in 1,024 steps, 128 units, {epochs} epochs: accuracy",
     "speech": "Speech Commands, 2,000 clips of 16,000 steps, 64 units, {epochs} epochs: accuracy",
     "ptb": "Penn Treebank, three layers, {epochs} epochs: perplexity (lower is better)",
 }

@@ -13,7 +13,7 @@ from gatedrnn.cli import main
     ("arguments", "said"),
     [
         (["--rounds", "0"], "--rounds must be at least 1, got 0"),
-        (["--shapes", "adding"], "--shapes is for --suite paper, not for --suite bars"),
+        (["--shapes", "adding"], "--shapes is for --suite paper, not for --suite targets"),
         (["--suite", "paper", "--shapes", "adding,subtracting"], "--shapes must be among adding, copy, psmnist,"),
     ],
 )

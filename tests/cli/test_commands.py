@@ -22,13 +22,16 @@ from gatedrnn.cli.parsing import parse
 from gatedrnn.cli.progress import shown
 from gatedrnn.cli.verbs import VERBS
 from gatedrnn.lab import tasks
+from gatedrnn.lab.experiments import EXPERIMENTS, OWN
 
 
-def test_list_names_every_gate_and_initialiser(capsys: pytest.CaptureFixture[str]) -> None:
+def test_list_names_everything_that_can_be_chosen(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["list"]) == 0
     printed = capsys.readouterr().out
-    for name in (*gates.GATES, *inits.INITS):
-        assert name in printed
+    first_words = {line.split(" ")[0] for line in printed.splitlines()}
+    sweeps = {label for label, item in {**EXPERIMENTS, **OWN}.items() if not item.theory}
+    assert first_words >= {*gates.GATES, *inits.INITS, *tasks.TASKS, *sweeps}
+    assert not any(label in printed for label, item in EXPERIMENTS.items() if item.theory)  # sweep refuses them
     assert "0.881374" in printed  # the fast gate's bias with φ(b) = σ(1)
 
 
@@ -70,7 +73,7 @@ WRONG = {
     "list adding": "unrecognized arguments: adding; see gatedrnn list --help",
     "sweep": "sweep needs LABEL, --out PATH; see gatedrnn sweep --help",
     "report --out x": "report needs RUNS; see gatedrnn report --help",
-    "bench --out x --suite long": "--suite must be one of 'bars', 'engine', 'paper', 'sweep', 'quick', got 'long'; "
+    "bench --out x --suite long": "--suite must be one of 'targets', 'engine', 'paper', 'sweep', 'quick', got 'long'; "
     "see gatedrnn bench --help",
     "train": f"missing task; {TASKS}",
     "train ading": f"unknown task 'ading'; {TASKS}",

@@ -74,7 +74,7 @@ def test_validation_a_checkpoint_and_other_counts(runs: Path, capsys: pytest.Cap
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["{adding}"], "the task adding has no test data; use --split validation"),
+        (["{adding}", "--split", "test"], "the task adding has no test data; use --split validation"),
         (["{adding}", "--split", "validation", "--data", "x"], ": --data is not an option of the task adding"),
         (["{fast}", "--frequencies", "none"], ": --frequencies must be one of train, all, got 'none'"),
         (["{fast}", "--out", "{runs}"], ": --out must be a file, but {runs} is a folder"),
@@ -144,15 +144,17 @@ def test_a_path_that_is_not_utf_8(runs: Path, tmp_path: Path) -> None:
 def test_help_says_which_weights_are_evaluated(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="0"):
         main(["evaluate", "--help"])
-    assert "for a task without test data (adding, copy, tones), the last ones" in " ".join(
-        capsys.readouterr().out.split()
+    assert "Tasks without test data (adding, copy, tones) are evaluated on validation data, with the last weights" in (
+        " ".join(capsys.readouterr().out.split())
     )
 
 
 def test_adding_is_evaluated_on_validation(runs: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", str(runs / "adding"), "--split", "validation"]) == 0
     final = json.loads((runs / "adding" / "record.json").read_text())["final"]["mse"]
-    assert f"{final:.4g}" in capsys.readouterr().out
+    for split in ([], ["--split", "validation"]):
+        assert main(["evaluate", str(runs / "adding"), *split]) == 0
+        printed = capsys.readouterr().out
+        assert f"{final:.4g}" in printed and "adding, validation" in printed
 
 
 def test_a_task_of_ones_own(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

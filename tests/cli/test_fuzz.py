@@ -67,7 +67,7 @@ WORDS = [
 NAMES = {
     "cell": LAYERS, "forget_gate": gates.GATES, "forget_init": inits.INITS, "optimizer": OPTIMIZERS, "schedule": SCHEDULES,
     "engine": ["auto", "cpu", "reference"], "autocast": ["bfloat16", "float16"], "budget": BUDGETS, "gates": gates.GATES,
-    "device": ["cpu", "cpu:3", "cuda", "meta", "mkldnn", "privateuseone"], "suite": ["bars", "engine", "paper", "sweep", "quick"],
+    "device": ["cpu", "cpu:3", "cuda", "meta", "mkldnn", "privateuseone"], "suite": ["targets", "engine", "paper", "sweep", "quick"],
 }  # fmt: skip
 HELP = -1
 #: Whose large values are right, and would take hours or all cores.

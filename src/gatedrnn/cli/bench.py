@@ -20,9 +20,9 @@ class Bench:
 
     out: Path
     """Folder for bench.json, bench.md and the plot; created if it does not exist."""
-    suite: Literal["bars", "engine", "paper", "sweep", "quick"] = "bars"
-    """bars: the targets of docs/performance.md; engine: more targets, for custom gates, every cell, hard and small
-    shapes and single steps; paper: the paper's shapes; sweep: over T, B and H; quick: seconds."""
+    suite: Literal["targets", "engine", "paper", "sweep", "quick"] = "targets"
+    """targets: LSTM and GRU against torch.nn, each ratio with its target; engine: more targets, for custom gates, every
+    cell, hard and small shapes and single steps; paper: the paper's shapes; sweep: over T, B and H; quick: seconds."""
     rounds: int = 7
     """Number of times each implementation is timed."""
     shapes: str | None = None
@@ -50,8 +50,8 @@ class Bench:
         timings: list[Timing] = []
         memory: list[dict[str, object]] = []
         try:
-            if self.suite in ("bars", "engine"):
-                run = bars.run_bars if self.suite == "bars" else engine.run_engine
+            if self.suite in ("targets", "engine"):
+                run = bars.run_bars if self.suite == "targets" else engine.run_engine
                 measured, timings = run(self.rounds, _say)
                 report.write(self.out, self.suite, measured, timings, memory)
             else:

@@ -95,7 +95,7 @@ class FetchSet:
 class VerifySets:
     """Check all files of a data set, or of all sets, against their published checksums."""
 
-    name: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="NAME")] = None
+    name: Annotated[tyro.conf.Positional[str | None], tyro.conf.arg(metavar="[NAME]")] = None
     """Name of the set. (default: all sets present)"""
     data: Path | None = None
     """Folder of the data sets. (default: the environment variable GATEDRNN_DATA, else gatedrnn/data in the user's

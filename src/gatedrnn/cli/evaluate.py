@@ -27,15 +27,16 @@ _LARGE = 1e6  # from here on in scientific notation: nobody reads all the digits
 class Evaluate:
     """Evaluate a trained model on the test or validation data of its task.
 
-    The weights are those of the best validation; for a task without test data (adding, copy, tones), the last ones.
+    The weights are those of the best validation. Tasks without test data (adding, copy, tones) are evaluated on
+    validation data, with the last weights.
 
     Perplexities are shown by the frequency of the word, with intervals from a bootstrap over blocks of 1,000 words.
     """
 
     checkpoint: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="CHECKPOINT")]
     """Folder of a run, or one of its checkpoints."""
-    split: Literal["test", "validation"] = "test"
-    """What to evaluate on."""
+    split: Literal["test", "validation"] | None = None
+    """What to evaluate on. (default: test, or validation if the task has no test data)"""
     against: Path | None = None
     """Language models: a second run or checkpoint to compare with, word by word. (default: none)"""
     data: str | None = None
@@ -81,15 +82,16 @@ class Evaluate:
         trained = opened(path, self.task, data=self.data, frequencies=self.frequencies)
         run = trained.run
         evaluation = Evaluation(run.task, run.training)
-        if self.split == "test" and not evaluation.has_test:
+        split = self.split or ("test" if evaluation.has_test else "validation")
+        if split == "test" and not evaluation.has_test:
             raise Failure(f"the task {run.task.name} has no test data; use --split validation")
-        measured = evaluation(self.split, trained.network)
+        measured = evaluation(split, trained.network)
         return {
             "checkpoint": printable(str(path)),
             "task": run.task.name,
-            "split": self.split,
+            "split": split,
             "metric": run.task.metric,
-            "dropped": evaluation.dropped(self.split),
+            "dropped": evaluation.dropped(split),
             **measured,
         }
 

@@ -1,4 +1,4 @@
-"""``gatedrnn list``: the gates and initialisers."""
+"""``gatedrnn list``: the gates, initialisers, tasks and sweeps."""
 
 from __future__ import annotations
 
@@ -20,19 +20,24 @@ _COLUMNS = ("gate", "φ(z)", "order of saturation", "bias with φ(b) = σ(1)", "
 
 @dataclass(frozen=True)
 class List:
-    """List the gates and the initialisers by name."""
+    """List the gates, the initialisers, the tasks of gatedrnn train and the labels of gatedrnn sweep."""
 
     markdown: bool = False
     """Print the table of the gates in Markdown, as in the README."""
 
     def run(self) -> None:
-        """Print two tables."""
+        """Print the tables."""
         if self.markdown:
             print(gate_table())
             return
         console = console_of("stdout")
-        console.print(_table(console, _COLUMNS, _gate_rows()))
-        console.print(_table(console, ("initialiser", "written as", "what it does"), _init_rows()))
+        for columns, rows in (
+            (_COLUMNS, _gate_rows()),
+            (("initialiser", "written as", "what it does"), _init_rows()),
+            (("task", "what it is"), _task_rows()),
+            (("sweep", "what it trains"), _sweep_rows()),
+        ):
+            console.print(_table(console, columns, rows), end="\n\n")
 
 
 def gate_table() -> str:
@@ -57,6 +62,21 @@ def _init_rows() -> Iterator[list[str]]:
     for name, init in inits.INITS.items():
         fields = ", ".join(_argument(field) for field in dataclasses.fields(init))  # type: ignore[arg-type]
         yield [name, f"{init.__name__}({fields})", _first_line(init)]
+
+
+def _task_rows() -> Iterator[list[str]]:
+    from gatedrnn.lab.tasks import TASKS  # here, not above: --help should not wait for it
+
+    for name, task in TASKS.items():
+        yield [name, _first_line(task)]
+
+
+def _sweep_rows() -> Iterator[list[str]]:
+    from gatedrnn.lab.experiments import EXPERIMENTS, OWN
+
+    for label, item in {**EXPERIMENTS, **OWN}.items():
+        if not item.theory:
+            yield [label, item.title]
 
 
 def _first_line(kind: type) -> str:

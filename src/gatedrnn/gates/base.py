@@ -100,7 +100,7 @@ class Gate(ABC):
         return self._solve("y", y, complement=True)
 
     def from_logit(self, s: Tensor) -> tuple[Tensor, ...]:
-        """The pre-activations at which logit φ = s, one tensor each: where a sigmoid with pre-activation s moves to."""
+        """The pre-activations at which logit φ = s, one tensor each: the sigmoid's value at s."""
         return self._inverse(stable.sigmoid_parts(-s.abs())[0], s >= 0)
 
     def _slopes(self, *z: Tensor) -> tuple[Tensor, ...]:

@@ -14,7 +14,7 @@ from gatedrnn.inits.base import ForgetInit
 
 @dataclass(frozen=True)
 class Constant(ForgetInit):
-    """φ(b) = value.
+    """The same gate value for every unit: φ(b) = value.
 
     Args:
         value: The gate's value, between 0 and 1. Default: σ(1) ≈ 0.731, that of a sigmoid with bias 1

@@ -39,7 +39,7 @@ class Flow:
 
 
 def flow(problem: ToyProblem, tau: ArrayLike, start: torch.Tensor | None = None) -> Flow:
-    """Follow dz/dτ = −∂L/∂z (eq:grad_flow) from ``start`` (z = 0) at τ = 0, and look at it at the times ``tau``.
+    """Follow dz/dτ = −∂L/∂z (eq:grad_flow) from ``start`` (z = 0) at τ = 0, and return it at the times ``tau``.
 
     With λ < 1 the flow reaches the solution in finite time and stops, because the slope of the loss does not vanish.
     """

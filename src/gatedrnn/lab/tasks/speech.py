@@ -47,8 +47,8 @@ class Speech(Task):
     clips: int | None = None
     """Use only this many clips of each word, for a quick test. (default: all)"""
     unusable: str = beside("skip")
-    """What to do if clips cannot be used (wrong length, rate, width or number of channels; silent, truncated,
-    unreadable): skip (noted in the record) or refuse."""
+    """What to do if clips cannot be used (wrong length, sample rate, sample width or number of channels; silent,
+    truncated, unreadable): skip (noted in the record) or refuse."""
     data: str | None = beside(None)
     """Folder with the data set. (default: the environment variable GATEDRNN_DATA, else gatedrnn/data in the user's
     cache)"""

@@ -12,7 +12,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Batch:
-    """What a network sees at a time."""
+    """The data of one update or of one step of an evaluation."""
 
     #: (T, B, input_size), or (T, B) of tokens.
     input: Tensor
