@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import pytest
 
+import gatedrnn
 from gatedrnn.cli import main, sweep, train
 from gatedrnn.cli.failure import Failure
 from gatedrnn.cli.list import gate_table
@@ -88,9 +89,11 @@ def test_names_exist(document: Path) -> None:
 
 @named
 def test_every_block_is_of_a_kind_that_is_checked(document: Path) -> None:
-    """python is run, the commands of sh are checked, and text (formulas, pictures) holds no command."""
+    """python is run, the commands of sh are checked, and text (formulas, pictures) holds no command. pycon is for the
+    examples of docstrings, which are run as such."""
     fences = re.findall(r"^([ \t]*)```(.*)$", document.read_text(), re.MULTILINE)
-    assert all(kind in ("python", "sh", "text") for _, kind in fences[::2]), f"{document.name}: {fences[::2]}"
+    known = ("python", "sh", "text") + ("pycon",) * (document.name == "reference.md")
+    assert all(kind in known for _, kind in fences[::2]), f"{document.name}: {fences[::2]}"
     assert all(fence == ("", "") for fence in fences[1::2]) and all(indent == "" for indent, _ in fences)
     for block in _blocks(document, "text"):
         assert not re.search(r"^\W*(gatedrnn|make|pip|python|torchrun) ", block, re.MULTILINE), (
@@ -228,6 +231,13 @@ def test_the_first_screen_is_made_from_the_records() -> None:
     readme = (ROOT / "README.md").read_text()
     assert made["with_blocks"](readme) == readme
     assert made["figure"]() == made["FIGURE"].read_bytes()
+
+
+def test_the_reference_is_made_from_the_docstrings() -> None:
+    made = runpy.run_path(str(ROOT / "docs" / "reference.py"))
+    assert made["page"]() == made["PAGE"].read_text()
+    for name in set(gatedrnn.__all__) - {"__version__", "export", "gates", "inits"}:
+        assert f"### gatedrnn.{name}\n" in made["page"]()
 
 
 def test_the_reproduction_is_made_from_the_records() -> None:

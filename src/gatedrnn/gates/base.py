@@ -144,8 +144,10 @@ class SigmoidOf(Gate):
     >>> @dataclass(frozen=True)
     ... class Cubic(SigmoidOf):
     ...     saturation = "O(e^-z³)"
+    ...
     ...     def alpha(self, z):
     ...         return z + z**3 / 3
+    ...
     ...     def alpha_derivative(self, z):
     ...         return 1 + z**2
     >>> check_gate(Cubic())
