@@ -14,7 +14,7 @@ from gatedrnn.bench.memory import peak
 from gatedrnn.bench.work import PAPER, Data, Shape, Work
 from gatedrnn.lab.analysis import middle_of
 
-ROUNDS = 9
+ROUNDS = 5
 LENGTHS = (1_000, 4_000, 16_000, 64_000)
 SHAPES = [Shape(T, 16, 1, 128) for T in LENGTHS] + [Shape(100_000, 16, 1, 128), PAPER["speech"]]
 LAYERS = {
