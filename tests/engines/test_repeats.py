@@ -45,6 +45,18 @@ def repeating(monkeypatch: pytest.MonkeyPatch) -> _Repeating:
     return engine
 
 
+def test_the_cpu_as_default_device_changes_nothing(repeating: _Repeating) -> None:
+    cell, x = gatedrnn.GRUCell(I, H), torch.randn(B, I)
+    expected = cell(x)
+    for device, taken in (("cpu", 1), ("meta", 1)):  # the factory functions of a short way would make meta tensors
+        with torch.device(device):
+            assert torch.equal(cell(x), expected)
+        assert repeating.taken == taken
+    with torch.device("cpu"), torch.device("cpu"):  # one of them could be anything
+        cell(x)
+    assert repeating.taken == 1
+
+
 def state_of(module: Any, *shape: int) -> Any:
     state = tuple(torch.randn(*shape, size) for size in module.cell.state_sizes(H))
     return state if len(state) > 1 else state[0]

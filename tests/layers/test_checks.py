@@ -37,6 +37,8 @@ def x(*shape: int) -> torch.Tensor:
         (torch.tensor([True, True, True]), TypeError, "must be integers, got torch.bool"),
         (3, TypeError, "must be a tensor or a sequence of integers, got 3"),
         ("543", TypeError, "must be a tensor or a sequence of integers, got '543'"),
+        ([5, None, 3], TypeError, "lengths must be a tensor or a sequence of integers: "),
+        (torch.ones(3, dtype=torch.int64, device="meta"), ValueError, "lengths must have values, got a tensor on the"),
     ],
     ids=str,
 )
@@ -108,6 +110,9 @@ def test_states_that_do_not_fit(case: Case) -> None:
         layer(x(), state(1, B, dtype=torch.float16))
     with pytest.raises(RuntimeError, match="Expected hidden size"):
         step(x(B, I), state(B + 1))
+    for wrong in (None, [1.0], x(B, I).numpy()):
+        with pytest.raises(TypeError, match=f"Expected input to be a Tensor, got {type(wrong).__name__}$"):
+            step(wrong)
     with pytest.raises(RuntimeError, match=r"torch\.float64 and torch\.float32"):
         step(x(B, I), state(B, dtype=torch.float32))
 

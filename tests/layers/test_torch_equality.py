@@ -422,3 +422,27 @@ def test_packed_output_is_torch_s_when_padded_again() -> None:
     x = pack_padded_sequence(torch.randn(T, B, I), torch.tensor([2, 4, 1]), enforce_sorted=False)
     results = [pad_packed_sequence(m(x)[0], padding_value=-7.0, total_length=6) for m in (ours, theirs)]
     assert_close(results[0], results[1], TORCH, torch.float32)
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+@pytest.mark.parametrize("kind", PAIRS)
+def test_final_states_can_be_changed_in_place(kind: str, layers: int) -> None:
+    """As programs with truncated backpropagation do: neither the first call nor the repeated ones give views."""
+    results = []
+    for module in pair(kind, I, H, layers, dtype=torch.float64):
+        torch.manual_seed(1)
+        state, offset = None, torch.nn.Parameter(torch.full((H,), 0.5, dtype=torch.float64))
+        for part in torch.randn(3 * T, B, I, dtype=torch.float64).split(T):
+            output, state = module(part, state)
+            (output.sum() + sum(s.square().sum() for s in as_tuple(state))).backward()
+            for s in as_tuple(state):
+                s.detach_()
+        with torch.no_grad():
+            for _ in range(2):
+                state = module(part)[1]
+        for s in as_tuple(state):
+            s += offset
+        sum(s.sum() for s in as_tuple(state)).backward()
+        results.append([*as_tuple(state), offset.grad, *(p.grad for p in module.parameters())])
+    for ours, theirs in zip(*results, strict=True):
+        assert_close(ours, theirs, TORCH, torch.float64)

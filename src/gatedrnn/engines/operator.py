@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.utils._device import DeviceContext
 from torch.utils._python_dispatch import _disable_current_modes
 
 
@@ -240,9 +241,17 @@ def watched() -> bool:
     return (
         torch.compiler.is_compiling()
         or torch._C._len_torch_dispatch_stack() > 0
-        or torch._C._len_torch_function_stack() > 0
+        or (torch._C._len_torch_function_stack() > 0 and not _only_the_cpu_as_default())
         or torch._C._get_tracing_state() is not None
     )
+
+
+def _only_the_cpu_as_default() -> bool:
+    """Whether all that intercepts functions is torch.set_default_device("cpu"), which changes nothing on the CPU."""
+    if torch._C._len_torch_function_stack() > 1:
+        return False
+    mode = torch._C._get_function_stack_at(0)
+    return type(mode) is DeviceContext and mode.device.type == "cpu"
 
 
 def all_plain(tensors: Iterable[Tensor]) -> bool:

@@ -175,6 +175,16 @@ class _GatedWithForwardMode(_Gated):
         return -change if ctx.complement else change
 
 
+def _refuse_nested_forward_mode() -> None:
+    """torch takes the result of a Function's jvp for a constant of the forward mode around it: a term would be lost."""
+    levels = torch._C._functorch.get_interpreter_stack() or ()
+    if sum(level.key() == torch._C._functorch.TransformType.Jvp for level in levels) > 1:
+        raise NotImplementedError(
+            "gates have no forward-mode derivative inside another one, as in jacfwd(jacfwd(f)); "
+            "use torch.func.hessian, or reverse mode for one of the two"
+        )
+
+
 # torch.compile cannot trace a Function that defines jvp, and a compiled graph has no forward mode: hence two of each.
 # Nor does it keep to `setup_context` where nothing needs a gradient: there the forward formula stands alone.
 
@@ -187,16 +197,20 @@ def sigmoid_slope(s: Tensor, factor: Tensor) -> Tensor:
     """σ′(s)·factor, differentiable any number of times without losing its digits."""
     if torch.compiler.is_compiling() and _without_gradient(s, factor):
         return _Slope.forward(s, factor)
-    function = _Slope if torch.compiler.is_compiling() else _SlopeWithForwardMode
-    return function.apply(s, factor)  # type: ignore[no-any-return,no-untyped-call]
+    if torch.compiler.is_compiling():
+        return _Slope.apply(s, factor)  # type: ignore[no-any-return,no-untyped-call]
+    _refuse_nested_forward_mode()
+    return _SlopeWithForwardMode.apply(s, factor)  # type: ignore[no-any-return,no-untyped-call]
 
 
 def gated(gate: object, complement: bool, z: Sequence[Tensor]) -> Tensor:
     """φ(z), or 1−φ(z), carrying the gate's own derivative into autograd."""
     if torch.compiler.is_compiling() and _without_gradient(*z):
         return _Gated.forward(gate, complement, *z)
-    function = _Gated if torch.compiler.is_compiling() else _GatedWithForwardMode
-    return function.apply(gate, complement, *z)  # type: ignore[no-any-return,no-untyped-call]
+    if torch.compiler.is_compiling():
+        return _Gated.apply(gate, complement, *z)  # type: ignore[no-any-return,no-untyped-call]
+    _refuse_nested_forward_mode()
+    return _GatedWithForwardMode.apply(gate, complement, *z)  # type: ignore[no-any-return,no-untyped-call]
 
 
 def within_saturation(alpha: Callable[[Tensor], Tensor], z: Tensor) -> tuple[Tensor, Tensor]:

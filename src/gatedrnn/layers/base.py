@@ -295,8 +295,7 @@ class RecurrentLayer(RecurrentModule):
             if self.dropout and layer < self.num_layers - 1:
                 x = F.dropout(x, self.dropout, self.training)
         stacked = {name: _joined(torch.stack, [c[name] for c in collections]) for name in collections[0]}
-        if len(finals) == 1:  # as stack, without a copy
-            return x, tuple(s.unsqueeze(0) for s in finals[0]), stacked
+        # A copy, also of a single one: a view could not be detached in place, as programs for torch.nn do with states.
         return x, tuple(_joined(torch.stack, entry) for entry in zip(*finals, strict=True)), stacked
 
     def _scan(

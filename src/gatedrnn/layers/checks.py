@@ -211,7 +211,12 @@ def checked_lengths(layer: str, lengths: Tensor | Sequence[int] | None, x: Tenso
     if not isinstance(lengths, Tensor):
         if not hasattr(lengths, "__len__") or isinstance(lengths, str | bytes):
             raise TypeError(f"{layer}: lengths must be a tensor or a sequence of integers, got {lengths!r}")
-        lengths = torch.tensor(lengths, dtype=None if len(lengths) else torch.int64, device="cpu")  # []: floats
+        try:
+            lengths = torch.tensor(lengths, dtype=None if len(lengths) else torch.int64, device="cpu")  # []: floats
+        except (TypeError, ValueError, RuntimeError) as wrong:
+            raise TypeError(f"{layer}: lengths must be a tensor or a sequence of integers: {wrong}") from wrong
+    elif lengths.is_meta and not x.is_meta:
+        raise ValueError(f"{layer}: lengths must have values, got a tensor on the device meta")
     if lengths.dtype.is_floating_point or lengths.dtype.is_complex or lengths.dtype == torch.bool:
         raise TypeError(f"{layer}: lengths must be integers, got {lengths.dtype}")
     if lengths.shape != (x.shape[1],):

@@ -23,10 +23,7 @@ def explain(layer: RecurrentLayer | RecurrentStep, input: Tensor | PackedSequenc
     >>> print(gatedrnn.explain(layer, torch.randn(5, 1, 2)).splitlines()[0])
     reference: the loop over time in plain PyTorch (requested)
     """
-    if isinstance(layer, RecurrentStep):
-        if not isinstance(input, Tensor):
-            raise TypeError(f"{type(layer).__name__}: Expected input to be a Tensor, got {type(input).__name__}")
-    elif not isinstance(layer, RecurrentLayer):
+    if not isinstance(layer, RecurrentStep | RecurrentLayer):
         raise TypeError(
             f"explain takes a recurrent layer or a single-step module of gatedrnn, got {type(layer).__name__}"
         )

@@ -109,6 +109,8 @@ class RecurrentStep(RecurrentModule):
 
     def _arguments(self, input: Tensor, hx: StateArgument) -> tuple[Tensor, tuple[Tensor, ...]]:
         """The input (B, I) and the state, checked."""
+        if not isinstance(input, Tensor):
+            raise TypeError(f"{self._name}: Expected input to be a Tensor, got {type(input).__name__}")
         check_dense(self._name, "input", input)
         if input.dim() not in (1, 2):
             raise ValueError(f"{self._name}: Expected input to be 1D or 2D, got {input.dim()}D instead")

@@ -120,7 +120,8 @@ class _Recorded:
             rows = list(state) if one else [s.squeeze(0) for s in state]
         x = input.unsqueeze(0) if one else input
         output, finals, _ = ops.KNOWN.run(x, rows, list(weights), None, None, self._options, True)
-        return (None, tuple(finals)) if one else (output, tuple(s.unsqueeze(0) for s in finals))
+        # In place: a view could not be detached in place, as programs for torch.nn do with states.
+        return (None, tuple(finals)) if one else (output, tuple(s.unsqueeze_(0) for s in finals))
 
 
 def _kind(scan: Scan) -> tuple[Cell, Gate, tuple[str, ...], torch.dtype]:
