@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib.metadata
 import io
 import os
@@ -194,6 +195,28 @@ def test_a_new_run_in_a_folder_that_can_only_be_read(capsys: pytest.CaptureFixtu
             assert cli.main(f"train adding --updates 1 --length 9 --out {folder}/out".split()) == 2
     message = f"gatedrnn: cannot write to {folder}/out: no permission to write in {folder}\n"
     assert capsys.readouterr().err == message
+
+
+@pytest.mark.parametrize(
+    ("work", "arguments"),
+    [
+        ("gatedrnn.lab.report.make_report", ["report", "{out}", "--out", "{out}/report"]),
+        ("gatedrnn.theory.run", ["theory", "--gates", "fast", "--out", "{out}/theory"]),
+        ("gatedrnn.cli.sweep.Pool.go", ["sweep", "fig:adding_mse", "--budget", "smoke", "--out", "{out}"]),
+        ("gatedrnn.cli.demo.Sweep.go", ["demo", "--out", "{out}/demo"]),
+    ],
+)
+def test_a_full_disk_is_work_that_failed(
+    work: str, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And not a wrong argument."""
+
+    def full(*arguments: object, **options: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(work, full)
+    assert cli.main([argument.format(out=tmp_path) for argument in arguments]) == 1
+    assert capsys.readouterr().err.splitlines()[-1].endswith("[Errno 28] No space left on device")
 
 
 def test_an_interrupt_ends_quietly(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import io
 import json
 import math
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -21,6 +24,7 @@ from gatedrnn.cli import main
 from gatedrnn.cli.evaluate import _number, _table
 from gatedrnn.lab.models import LanguageModel
 from gatedrnn.lab.records import CHECKPOINTS
+from gatedrnn.lab.tasks import OwnText
 from gatedrnn.lab.training import Run, Training, train
 
 OWN_TASK = Path(__file__).parents[2] / "examples" / "train_on_your_own_data.py"
@@ -230,3 +234,80 @@ def test_a_run_of_another_machine(runs: Path, tmp_path: Path, capsys: pytest.Cap
     record = json.loads((runs / "adding" / "record.json").read_text())
     assert f"{record['final']['mse']:.4g}" in printed.out
     assert printed.err == "warning: the device cuda:7 is not available; using cpu\n"
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "generate"])
+def test_a_relative_path_from_another_folder(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own_text(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    task = OwnText(bptt=12, train="train.txt", valid="valid.txt", test="test.txt")
+    training = Training(optimizer="sgd", batch_size=10, updates=1, threads=1)
+    train(Run(task, LanguageModel(embedding_size=6, hidden_size=8), training), "run")
+    assert main([verb, "run"]) == 0
+    capsys.readouterr()
+    monkeypatch.chdir(tmp_path / "run")
+    assert main([verb, str(tmp_path / "run")]) == 2
+    assert capsys.readouterr().err == (
+        "gatedrnn: train.txt cannot be read: No such file or directory; a relative path is relative to the folder in "
+        "which the run was trained: run the command there\n"
+    )
+
+
+def test_a_missing_file_by_its_whole_path_has_no_hint(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    training = Training(optimizer="sgd", batch_size=10, updates=1, threads=1)
+    train(Run(own_text(tmp_path), LanguageModel(embedding_size=6, hidden_size=8), training), tmp_path / "run")
+    (tmp_path / "valid.txt").unlink()
+    assert main(["evaluate", str(tmp_path / "run")]) == 2
+    expected = f"gatedrnn: {tmp_path}/valid.txt cannot be read: No such file or directory\n"
+    assert capsys.readouterr().err == expected
+
+
+def test_an_option_of_a_newer_version(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(runs / "adding", tmp_path / "run")
+    path = tmp_path / "run" / "options.json"
+    options = json.loads(path.read_text())
+    options["training"]["lookahead"] = 5
+    path.write_text(json.dumps(options))
+    assert main(["evaluate", str(tmp_path / "run")]) == 2
+    assert capsys.readouterr().err.startswith(
+        f"gatedrnn: a newer version of gatedrnn may have written {path}: unknown option 'lookahead' of Training; known "
+    )
+
+
+@pytest.mark.skipif("not os.path.exists('/dev/full')")
+@pytest.mark.parametrize("arguments", [["evaluate"], ["generate", "--words", "3"]])
+def test_a_full_output_is_no_wrong_argument(arguments: list[str], runs: Path) -> None:
+    command = [sys.executable, "-m", "gatedrnn.cli", *arguments, str(runs / "fast")]
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert (ended.returncode, ended.stderr) == (1, "gatedrnn: [Errno 28] No space left on device\n")
+
+
+def test_results_that_a_full_disk_does_not_take(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(path: Path, content: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr("gatedrnn.files.write_through", full)
+    out = tmp_path / "found.json"
+    assert main(["evaluate", str(runs / "adding"), "--out", str(out)]) == 1
+    assert capsys.readouterr().err.startswith(f"gatedrnn: cannot write to {out}: [Errno 28] No space left on device")
+
+
+def test_control_characters_of_a_text_do_not_reach_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Letters of any language do: a zero-width non-joiner is a letter of Persian words."""
+    words = ["\x1b[2J", "می\u200cشود", "bell\x07", "naïve"]
+    for split in ("train", "valid", "test"):
+        (tmp_path / f"{split}.txt").write_text(" ".join(words * 30) + "\n", encoding="utf-8")
+    files = {split: str(tmp_path / f"{split}.txt") for split in ("train", "valid", "test")}
+    training = Training(optimizer="sgd", batch_size=2, updates=1, threads=1)
+    train(Run(OwnText(bptt=5, **files), LanguageModel(embedding_size=6, hidden_size=8), training), tmp_path / "run")
+    assert main(["generate", str(tmp_path / "run"), "--prompt", " ".join(words), "--words", "40"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("\\x1b[2J می\u200cشود bell\\x07 naïve ") and printed.count("\\x1b[2J") > 1
+    assert "\x1b" not in printed and "\x07" not in printed

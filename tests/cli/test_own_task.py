@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.lab.training.runs import snapshot
 
 from gatedrnn.cli import main
 from gatedrnn.cli.own_task import load_task
@@ -168,3 +169,52 @@ def test_a_path_is_an_option_of_a_task(tmp_path: Path) -> None:
         assert _train(path, tmp_path / "run", "--file", "a/b.csv", "--epochs", epochs) == 0
     assert read_run(tmp_path / "run").options["task"] == {"name": "waves", "file": "a/b.csv", "noise": 0.5}
     assert main(["evaluate", str(tmp_path / "run"), "--task", str(path)]) == 0
+
+
+def test_measures_of_different_sizes_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The mean loss beside the accuracy of each sample: the accuracy would be a hundred times too large."""
+    mean = "return class_measures(output, target) | {'loss': class_loss(output, target)}"
+    path = _changed(tmp_path / "own.py", ("return class_measures(output, target)", mean))
+    assert _train(path, tmp_path / "run") == 2
+    assert capsys.readouterr().err == (
+        "gatedrnn: the task waves must measure the loss and 'accuracy' of the same samples, got 1 value of the loss and "
+        "100 values of 'accuracy'\n"
+    )
+
+
+def test_a_measure_with_the_name_of_a_field_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The metric before anything is written; what is measured beside it with the first evaluation."""
+    expected = "gatedrnn: the task waves cannot call a measure 'lr', because the records have a field of that name; "
+    metric = _changed(tmp_path / "own.py", ('"waves", "accuracy"', '"waves", "lr"'))
+    assert _train(metric, tmp_path / "run") == 2
+    assert capsys.readouterr().err.startswith(expected) and not (tmp_path / "run").exists()
+    more = "return {**(found := class_measures(output, target)), 'lr': found['loss']}"
+    beside = _changed(tmp_path / "own.py", ("return class_measures(output, target)", more))
+    assert _train(beside, tmp_path / "run") == 2
+    assert capsys.readouterr().err.startswith(expected)
+
+
+def test_a_finished_run_says_that_the_file_has_changed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = _changed(tmp_path / "own.py")
+    assert _train(path, tmp_path / "run") == 0
+    first = capsys.readouterr().out
+    _changed(path, ("Recognise which", "Say which"))
+    assert _train(path, tmp_path / "run") == 0
+    printed = capsys.readouterr()
+    assert printed.out == first
+    expected = "the file of the task has changed since this run ended; this is the result of the version before\n"
+    assert printed.err == expected
+
+
+def test_a_training_set_of_another_size_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """And the finished run stays."""
+    path = _changed(tmp_path / "own.py")
+    assert _train(path, tmp_path / "run") == 0
+    before = snapshot(tmp_path / "run")
+    _changed(path, ("return Epochs(500,", "return Epochs(400,"))
+    assert _train(path, tmp_path / "run", "--epochs", "2") == 2
+    expected = (
+        "was made with different data (400 samples, before 500) than the task waves reads now; use the same data\n"
+    )
+    assert expected in capsys.readouterr().err
+    assert snapshot(tmp_path / "run") == before

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from gatedrnn.cli.failure import Failure
+from gatedrnn.cli.failure import Failure, code_of
 from gatedrnn.cli.progress import shown
 from gatedrnn.cli.sweep_progress import shown as shown_sweep
 from gatedrnn.cli.theory import regenerate
@@ -97,7 +97,7 @@ def _train(budget: Budget, out: Path) -> dict[str, list[dict[str, Any]]]:
         with shown_sweep(sweep) as changed:
             sweep.go(changed)
     except (ValueError, OSError) as wrong:
-        raise Failure(str(wrong)) from wrong
+        raise Failure(str(wrong), code=code_of(wrong)) from wrong
     except KeyboardInterrupt:
         print("stopped; run the same command to resume", file=sys.stderr)
         raise
@@ -114,7 +114,7 @@ def _report(runs: Path, out: Path) -> Path:
         with shown() as progress:
             found = make_report(runs, out, progress)
     except (ValueError, OSError) as wrong:
-        raise Failure(str(wrong)) from wrong
+        raise Failure(str(wrong), code=code_of(wrong)) from wrong
     for text in found:
         print(f"warning: {text}", file=sys.stderr)
     return out / PAGE

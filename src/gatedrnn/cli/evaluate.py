@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ import tyro
 from rich.table import Table
 from rich.text import Text
 
-from gatedrnn.cli.failure import Failure, as_option
+from gatedrnn.cli.failure import Failure, as_option, code_of
 from gatedrnn.cli.own_task import is_fault_in_task, load_task
 from gatedrnn.cli.progress import console_of
 from gatedrnn.cli.streams import printable
@@ -53,7 +54,6 @@ class Evaluate:
     def run(self) -> None:
         """Print a table, and write the file if there is one to write."""
         from gatedrnn.files import check_folder
-        from gatedrnn.lab.records import write_json
 
         try:
             if self.out is not None:
@@ -64,17 +64,26 @@ class Evaluate:
             other = None if self.against is None else self._evaluated(self.against)
             if other is not None and not all("blocks" in results for results in (found, other)):
                 raise Failure("--against is for language models on test data")
-            console_of("stdout").print(_table(found, other), crop=False)
-            print(_said(found))
-            if self.out is not None:
-                self.out.parent.mkdir(parents=True, exist_ok=True)
-                write_json(self.out, found if other is None else {**found, "against": other})
-                print(f"the results are in {self.out}")
         except (ValueError, OSError) as why:
             if is_fault_in_task(why):
                 raise
             text = as_option(why, self) if isinstance(why, ValueError) else str(why)
             raise Failure(text, several_lines="\n" in text) from why
+        # An error of the output is not one of the arguments.
+        console_of("stdout").print(_table(found, other), crop=False)
+        print(_said(found), flush=True)
+        if self.out is not None:
+            self._write(self.out, found if other is None else {**found, "against": other})
+            print(f"the results are in {self.out}")
+
+    def _write(self, out: Path, results: dict[str, Any]) -> None:
+        from gatedrnn.lab.records import write_json
+
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            write_json(out, results)
+        except OSError as why:
+            raise Failure(f"cannot write to {out}: {why}", code=code_of(why)) from why
 
     def _evaluated(self, path: Path) -> dict[str, Any]:
         from gatedrnn.lab.training.evaluation import Evaluation
@@ -98,6 +107,7 @@ class Evaluate:
 
 def opened(path: Path, own_task: Path | None = None, **changed: object) -> Trained:
     """The trained network; prints a warning for each damaged checkpoint, and for a device that is not available."""
+    from gatedrnn.lab.data import DataError
     from gatedrnn.lab.tasks import TASKS
     from gatedrnn.lab.training import UnknownTaskError, open_trained
 
@@ -106,11 +116,21 @@ def opened(path: Path, own_task: Path | None = None, **changed: object) -> Train
         trained = open_trained(path, {**TASKS, **own}, **changed)
     except UnknownTaskError as unknown:
         raise Failure(f"{unknown}; for a custom task, pass its file with --task") from unknown
+    except DataError as unread:
+        raise Failure(f"{unread}{_hint(unread)}", several_lines="\n" in str(unread)) from unread
     for folder, wrong in trained.damaged.items():
         print(f"warning: {printable(f'skipped checkpoint {folder.name}: {wrong}')}", file=sys.stderr)
     if trained.trained_on != (device := trained.run.training.device):
         print(f"warning: the device {printable(trained.trained_on)} is not available; using {device}", file=sys.stderr)
     return trained
+
+
+def _hint(wrong: ValueError) -> str:
+    """What to do about a file that the options of the run name from another folder."""
+    missing = wrong.__cause__
+    if not isinstance(missing, FileNotFoundError) or os.path.isabs(missing.filename or os.sep):
+        return ""
+    return "; a relative path is relative to the folder in which the run was trained: run the command there"
 
 
 def _table(found: dict[str, Any], other: dict[str, Any] | None) -> Table:

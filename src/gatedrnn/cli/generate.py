@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import tyro
 
 from gatedrnn.cli.failure import Failure
+from gatedrnn.cli.streams import without_controls
 
 _COLDEST = 1e-100  # no score of float32 divided by it overflows
 
@@ -63,7 +64,7 @@ class Generate:
                 print(flush=True)
                 line = []
             else:
-                print(f"{' ' if line else ''}{word}", end="", flush=True)
+                print(f"{' ' if line else ''}{without_controls(word)}", end="", flush=True)
                 line.append(word)
         if line:
             print()

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import tyro
 
-from gatedrnn.cli.failure import Failure
+from gatedrnn.cli.failure import Failure, code_of
 from gatedrnn.cli.progress import shown
 
 
@@ -33,7 +33,7 @@ class Report:
             with shown() as progress:
                 warnings = make_report(self.runs, self.out, progress, theory=self.theory)
         except (ValueError, OSError) as wrong:
-            raise Failure(str(wrong)) from wrong
+            raise Failure(str(wrong), code=code_of(wrong)) from wrong
         for warning in warnings:
             print(f"warning: {warning}", file=sys.stderr)
         print(f"report: {self.out / PAGE}")

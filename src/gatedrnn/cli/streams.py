@@ -30,6 +30,14 @@ def printable(text: str) -> str:
     )
 
 
+def without_controls(text: str) -> str:
+    """The text with its control characters escaped, which a terminal could take for commands.
+
+    All others stay: the words of some languages need characters that :func:`printable` escapes.
+    """
+    return "".join(printable(letter) if unicodedata.category(letter) == "Cc" else letter for letter in text)
+
+
 def encodable(text: str, encoding: str) -> str:
     """The text if the encoding has its characters; otherwise in plain letters."""
     try:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import tyro
 
-from gatedrnn.cli.failure import Failure, as_option
+from gatedrnn.cli.failure import Failure, as_option, code_of
 from gatedrnn.cli.sweep_progress import shown, summary
 from gatedrnn.lab.experiments import BUDGETS, EXPERIMENTS, OWN, DeclaredRun, NotRunnableError
 from gatedrnn.lab.experiments.launchers import Launcher, LauncherError, Local
@@ -72,7 +72,7 @@ class Sweep:
         except LauncherError as wrong:
             raise Failure(str(wrong)) from wrong
         except OSError as wrong:
-            raise Failure(f"cannot write to {self.out}: {wrong}") from wrong
+            raise Failure(f"cannot write to {self.out}: {wrong}", code=code_of(wrong)) from wrong
         except KeyboardInterrupt:
             print(f"stopped: {summary(pool)}; run the same command to resume", file=sys.stderr)
             raise

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from gatedrnn.cli.failure import Failure
+from gatedrnn.cli.failure import Failure, code_of
 from gatedrnn.cli.progress import shown
 
 
@@ -39,5 +39,5 @@ def regenerate(out: Path, names: str | None) -> None:
         with shown() as progress:
             theory.run(chosen, out, progress)
     except OSError as wrong:
-        raise Failure(f"cannot write to {out}: {wrong}") from wrong
+        raise Failure(f"cannot write to {out}: {wrong}", code=code_of(wrong)) from wrong
     print(f"figures, table and numbers are in {out}")

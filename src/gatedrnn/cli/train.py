@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import errno
 import functools
 import operator
 import os
@@ -16,7 +15,7 @@ from typing import Annotated, Any, Generic, TypeVar, cast
 
 import tyro
 
-from gatedrnn.cli.failure import Failure, as_option
+from gatedrnn.cli.failure import Failure, as_option, code_of, is_of_disk
 from gatedrnn.cli.own_task import is_fault_in_task
 from gatedrnn.cli.training_progress import shown, summary
 from gatedrnn.lab.data import DataError
@@ -26,9 +25,6 @@ from gatedrnn.lab.training import Run, Training, train
 from gatedrnn.lab.training.memory import is_out_of_memory, keep_freed_memory
 from gatedrnn.lab.training.progress import ignore
 from gatedrnn.lab.training.ranks import rank_here
-
-# Errors of a full or failing disk, which often do not name the file.
-_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EFBIG, errno.EIO)
 
 _Task = TypeVar("_Task", bound=Task)
 _Model = TypeVar("_Model", bound=ModelOptions)
@@ -78,7 +74,8 @@ class Job(Generic[_Task, _Model]):
             if not _is_of_writing(wrong, self.out):
                 raise Failure(_unopened(wrong), code=1) from wrong
             advice = "" if isinstance(wrong, PermissionError) else "; run the same command again to resume"
-            raise Failure(f"cannot write to {self.out}: {wrong}{advice}") from wrong
+            text = f"cannot write to {self.out}: {wrong}{advice}"
+            raise Failure(text, code=code_of(wrong)) from wrong
         except (MemoryError, RuntimeError) as wrong:
             if not is_out_of_memory(wrong):
                 raise
@@ -92,7 +89,7 @@ class Job(Generic[_Task, _Model]):
 
 def _is_of_writing(wrong: OSError, out: Path) -> bool:
     """Whether the folder of the run could not be written to; a custom task opens other files."""
-    if wrong.errno in _UNWRITABLE:
+    if is_of_disk(wrong):
         return True
     if wrong.filename is None:
         return False

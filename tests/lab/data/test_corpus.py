@@ -14,6 +14,14 @@ TEXTS = {
     "test": "cat\n\n the  cat",
 }
 
+#: Of TEXTS, as the first version made it.
+FINGERPRINT = {
+    "vocabulary": "b8beddc575a473e8",
+    "train": "5e526d96f51bf12b",
+    "valid": "b1090fc39495dfb7",
+    "test": "b588072e1938ed66",
+}
+
 
 def _write(folder: Path, **changed: str | bytes) -> dict[str, Path]:
     paths = {}
@@ -44,6 +52,18 @@ def test_ends_of_lines_of_other_systems(end: str, tmp_path: Path) -> None:
     assert other.fingerprint == read_corpus(_write(tmp_path)).fingerprint
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path: Path) -> None:
+    marked = {split: "\ufeff" + text for split, text in TEXTS.items()}
+    assert read_corpus(_write(tmp_path, **marked)).fingerprint == read_corpus(_write(tmp_path)).fingerprint
+    inside = read_corpus(_write(tmp_path, train="the \ufeffcat <unk>"))
+    assert inside.words == ("the", "\ufeffcat", "<unk>", "<eos>")
+
+
+def test_the_fingerprint_of_a_text_stays_the_same(tmp_path: Path) -> None:
+    """Checkpoints and records have it."""
+    assert read_corpus(_write(tmp_path)).fingerprint == FINGERPRINT
+
+
 def test_a_fingerprint_tells_what_is_another_text(tmp_path: Path) -> None:
     first = read_corpus(_write(tmp_path)).fingerprint
     other = read_corpus(_write(tmp_path, test="the the cat\n")).fingerprint
@@ -61,7 +81,9 @@ def test_a_fingerprint_tells_what_is_another_text(tmp_path: Path) -> None:
         ),
         ({"test": ""}, "test.txt is empty"),
         ({"valid": " \n \n"}, "valid.txt is empty"),
+        ({"test": "\ufeff\n"}, "test.txt is empty"),
         ({"train": b"caf\xe9 <unk>"}, "train.txt is not UTF-8 text: byte 0xe9 at 3"),
+        ({"train": b"\xef\xbb\xbfcaf\xe9 <unk>"}, "train.txt is not UTF-8 text: byte 0xe9 at 6"),
     ],
 )
 def test_texts_that_are_refused(changed: dict[str, str | bytes], message: str, tmp_path: Path) -> None:

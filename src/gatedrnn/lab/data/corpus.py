@@ -16,6 +16,9 @@ from gatedrnn.lab.data.errors import DataError
 from gatedrnn.lab.data.text import SPLITS
 
 END_OF_LINE, UNKNOWN = "<eos>", "<unk>"
+# Some editors begin a file with it; it is not part of the text. With the codec utf-8-sig, the position of a wrong byte
+# would be counted from behind it.
+_BYTE_ORDER_MARK = "\ufeff"
 
 
 @dataclass(frozen=True)
@@ -67,9 +70,9 @@ def read_corpus(paths: Mapping[str, Path]) -> Corpus:
 
 def _words(path: Path) -> list[str]:
     try:
-        text = path.read_bytes().decode()
+        text = path.read_bytes().decode().removeprefix(_BYTE_ORDER_MARK)
     except OSError as wrong:
-        raise DataError(f"{path} cannot be read: {wrong.strerror or wrong}") from None
+        raise DataError(f"{path} cannot be read: {wrong.strerror or wrong}") from wrong
     except UnicodeDecodeError as wrong:
         raise DataError(f"{path} is not UTF-8 text: byte {wrong.object[wrong.start]:#04x} at {wrong.start}") from None
     if not text.strip():

@@ -12,10 +12,14 @@ import torch
 
 import gatedrnn
 from gatedrnn.lab.records import ENVIRONMENT_KIND, SCHEMA
+from gatedrnn.lab.tasks import Task
+from gatedrnn.lab.training.same_data import TASK_FILE, task_file_digest
 
 
-def environment(engine: str) -> dict[str, Any]:
-    """Versions, machine and commit. ``engine`` is the line that says what runs the loop over time."""
+def environment(engine: str, task: Task) -> dict[str, Any]:
+    """Versions, machine and commit, and for a custom task a digest of its file. ``engine`` is the line that says what
+    runs the loop over time."""
+    digest = task_file_digest(task)
     return {
         "schema": SCHEMA,
         "kind": ENVIRONMENT_KIND,
@@ -28,6 +32,7 @@ def environment(engine: str) -> dict[str, Any]:
         "instruction_set": torch.backends.cpu.get_cpu_capability(),
         "engine": engine,
         "commit": _commit(),
+        **({} if digest is None else {TASK_FILE: digest}),
     }
 
 

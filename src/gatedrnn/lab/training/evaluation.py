@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
@@ -11,6 +11,7 @@ from torch import Tensor
 
 from gatedrnn.lab.models import Carry, Network
 from gatedrnn.lab.tasks import Batch, Task
+from gatedrnn.lab.training.names import check_names
 from gatedrnn.lab.training.options import Training
 from gatedrnn.lab.training.ranks import Ranks
 
@@ -76,6 +77,7 @@ class Evaluation:
                     )
                 carry = result.carry
                 measured = self.task.measure(wide(result.output).cpu(), batch.target)
+                self._check_sizes(measured)
                 for name, values in measured.items():
                     total = float(values.sum(dtype=torch.float64)) if share else 0.0
                     sums[name] = sums.get(name, 0.0) + total
@@ -90,15 +92,36 @@ class Evaluation:
                 f"the metric {self.task.metric!r} of the task {self.task.name} is not among its measures: "
                 f"{', '.join(found)}"
             )
+        check_names(self.task, found)
         if block is not None:
             blocks = {name: [float(part.sum()) for part in torch.cat(v).split(block)] for name, v in kept.items()}
             found["blocks"] = {"samples": block, "sums": blocks}
         return found
 
+    def _check_sizes(self, measured: Mapping[str, Tensor]) -> None:
+        """Raise ValueError unless there are as many values of each measure: their means are over the same samples."""
+        if "loss" not in measured:
+            raise ValueError(
+                f"the measures of the task {self.task.name} must include 'loss', got {', '.join(measured) or 'none'}"
+            )
+        samples = measured["loss"].numel()
+        for name, values in measured.items():
+            if values.numel() != samples:
+                raise ValueError(
+                    f"the task {self.task.name} must measure the loss and {name!r} of the same samples, got "
+                    f"{_shape(measured['loss'])} of the loss and {_shape(values)} of {name!r}"
+                )
+
     def _rows(self, network: Network) -> int:
         """Sequences at a time: a function of the sizes alone, not of free memory, so that results are bit-identical."""
         widest = max(layer.hidden_size for layer in network.layers.values())
         return max(1, _MOST_VALUES // (self.task.steps * widest))
+
+
+def _shape(values: Tensor) -> str:
+    """The number of values, and their shape where it has several dimensions."""
+    count = f"{values.numel()} value{'' if values.numel() == 1 else 's'}"
+    return f"{count} {tuple(values.shape)}" if values.dim() > 1 else count
 
 
 @contextmanager

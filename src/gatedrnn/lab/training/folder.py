@@ -33,7 +33,10 @@ from gatedrnn.lab.records import (
     whole_checkpoints,
     write_json,
 )
+from gatedrnn.lab.training.options import Training
+from gatedrnn.lab.training.refused import InUseError, RefusedError
 from gatedrnn.lab.training.run import Run
+from gatedrnn.lab.training.same_data import TASK_FILE, check_checkpoint, check_record
 
 _LOCK = ".lock"
 # May differ from those of a begun run: how often it is saved, what else is written, and where the data is. A custom
@@ -42,14 +45,6 @@ _FREE = ("checkpoint_seconds", "tensorboard", "data", "processes")
 # Where a longer run differs from the one that it extends.
 _LENGTH = ("updates", "epochs")
 _OUTCOMES = ("finished", "target_reached", "stopped_early", "budget_spent", "diverged")
-
-
-class RefusedError(ValueError):
-    """The folder belongs to another run, or another process is training in it."""
-
-
-class InUseError(RefusedError):
-    """Another process is training in the folder."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +56,8 @@ class Begun:
     keys: tuple[str, ...]
     #: Whether the run that is asked for is longer than the one in the folder.
     extended: bool
+    #: Whether it has a larger time budget.
+    more_time: bool
 
     @property
     def threads(self) -> int | None:
@@ -118,10 +115,17 @@ def ended_record(run: Run, out: Path) -> dict[str, Any] | None:
     except ValueError:
         return None  # it is damaged; the last checkpoint has the same data, and the record is written again
     if record.get("key") == run.key():
-        return record if _is_whole(record) else None
-    if record.get("key") in begun.keys:  # of the shorter run that was extended
+        return record if _is_whole(record) and not _is_passed(record, run, begun) else None
+    if _is_passed(record, run, begun):
         return None
     raise RefusedError(f"{out / RECORD_FILE} belongs to another run; choose another folder")
+
+
+def _is_passed(record: Mapping[str, Any], run: Run, begun: Begun) -> bool:
+    """Whether the run goes on after the end in the record: that of a shorter run, or of a smaller time budget."""
+    if record.get("key") == run.key():
+        return begun.more_time and record.get("outcome") == "budget_spent"
+    return record.get("key") in begun.keys
 
 
 def _is_whole(record: Mapping[str, Any]) -> bool:
@@ -133,6 +137,7 @@ def _is_whole(record: Mapping[str, Any]) -> bool:
         and isinstance(metric, str)
         and all(isinstance(record.get(name), number) for name in ("updates", "seconds"))
         and "diverged_at" in record
+        and isinstance(record.get("fingerprint", {}), dict)
         and all(
             isinstance(part, dict) and isinstance(part.get(metric, "missing"), number | None)
             for part in (record.get("final"), *tested.values())
@@ -143,11 +148,16 @@ def _is_whole(record: Mapping[str, Any]) -> bool:
 
 @contextmanager
 def claimed(
-    run: Run, out: Path, processes: int = 1, declared: Mapping[str, Any] | None = None
+    run: Run,
+    out: Path,
+    processes: int = 1,
+    declared: Mapping[str, Any] | None = None,
+    sizes: Mapping[str, int] | None = None,
 ) -> Iterator[tuple[Run, Claim]]:
     """The folder is this process's alone inside the ``with``; the system ends that when the process dies.
 
     Gives the claim, and the run with its number of threads, that with which it was begun, and of ``processes``.
+    ``sizes`` are those of the training set. Where the run is refused, nothing in the folder is changed.
     """
     _check_processes(run, out, begun_run(run, out), processes)  # refuse before anything is created
     try:
@@ -168,6 +178,8 @@ def claimed(
         begun = begun_run(run, out)
         claim.begun = begun is not None
         claim.checkpoints, damaged = _checkpoints(out, begun)
+        if begun is not None:
+            _check_content(run, out, begun, claim.checkpoints, sizes or {})
         remove_leftovers(out)
         threads = begun.threads if begun else run.training.threads or torch.get_num_threads()
         training = dataclasses.replace(run.training, threads=threads, processes=processes if processes > 1 else None)
@@ -184,12 +196,27 @@ def claimed(
         os.close(lock)
 
 
-def write_environment(out: Path, found: dict[str, Any]) -> str | None:
-    """Write the environment of the run. If it resumes in a different one, add that and warn."""
+def _check_content(run: Run, out: Path, begun: Begun, checkpoints: list[Checkpoint], sizes: Mapping[str, int]) -> None:
+    """Raise RefusedError where the run cannot go on with what the folder has: different data, or no time left."""
+    for checkpoint in checkpoints:
+        check_checkpoint(run.task, checkpoint, sizes)
+    check_record(run.task, _record(out), out)
+    counts: dict[str, Any] = checkpoints[0].note["counts"] if checkpoints else {"outcome": None}
+    if counts["outcome"] == "budget_spent" and (begun.extended or begun.more_time):
+        seconds = counts["seconds"] + counts["seconds_evaluation"]
+        if run.training.spends(seconds):
+            raise RefusedError(
+                f"{out} contains a run that has taken {seconds:.3g} s and so has spent the time budget of "
+                f"{run.training.budget_seconds:g} s; choose a larger budget_seconds to continue it"
+            )
+
+
+def write_environment(out: Path, found: dict[str, Any]) -> list[str]:
+    """Write the environment of the run. If it resumes in a different one, add that; returns what to note of it."""
     path = out / ENVIRONMENT_FILE
     if not path.exists():
         write_json(path, found)
-        return None
+        return []
     try:
         written = read_json(path)
         before = [written, *written.get("later", [])][-1]
@@ -197,13 +224,20 @@ def write_environment(out: Path, found: dict[str, Any]) -> str | None:
     except (ValueError, TypeError, AttributeError) as wrong:
         aside = move_aside(path)
         write_json(path, found)
-        return f"{path.name} was damaged ({wrong}); moved aside to {aside.name} and written again"
+        return [f"{path.name} was damaged ({wrong}); moved aside to {aside.name} and written again"]
     if not changes:
-        return None
+        return []
     write_json(path, {**written, "later": [*written.get("later", []), found]})
-    name = changes[0]
-    was, now = (_described(environment.get(name)) for environment in (before, found))
-    return f"resumed in a different environment ({name}: {was}, now {now}); results may not be bit-identical"
+    notes = []
+    if TASK_FILE in changes and TASK_FILE in before:  # an older version did not write it
+        notes.append(
+            "the file of the task has changed since this run was begun; the result may depend on both versions"
+        )
+    if elsewhere := [name for name in changes if name != TASK_FILE]:
+        name = elsewhere[0]
+        was, now = (_described(environment.get(name)) for environment in (before, found))
+        notes.append(f"resumed in a different environment ({name}: {was}, now {now}); results may not be bit-identical")
+    return notes
 
 
 def _described(value: Any) -> str:
@@ -238,6 +272,9 @@ def begun_run(run: Run, out: Path) -> Begun | None:
         raise ValueError(f"{out / OPTIONS_FILE} is damaged: it has no key; restore the file or choose another folder")
     theirs = _shown(options, run, out)
     differences = _differences(theirs, run)
+    more_time = _has_more_time(theirs["training"], run.training)
+    if more_time:
+        differences.pop("budget_seconds", None)
     extended = bool(differences) and all(name in _LENGTH for name in differences)
     if extended:
         _check_extension(run, theirs, out)
@@ -249,7 +286,7 @@ def begun_run(run: Run, out: Path) -> Begun | None:
         )
     elif options["key"] != run.key():
         raise RefusedError(f"{out} contains another run: the key in {OPTIONS_FILE} differs; choose another folder")
-    return Begun(options, (options["key"], *map(str, before)), extended)
+    return Begun(options, (options["key"], *map(str, before)), extended, more_time)
 
 
 def _shown(options: Mapping[str, Any], run: Run, out: Path) -> dict[str, dict[str, Any]]:
@@ -273,6 +310,12 @@ def _differences(theirs: Mapping[str, Mapping[str, Any]], asked: Run) -> dict[st
                 continue
             found[name] = (there, here)
     return found
+
+
+def _has_more_time(theirs: Mapping[str, Any], asked: Training) -> bool:
+    """Whether the time budget is larger than that of the run in the folder."""
+    there, here = theirs.get("budget_seconds"), asked.budget_seconds
+    return isinstance(there, int | float) and (here is None or here > there)
 
 
 def _check_processes(run: Run, out: Path, begun: Begun | None, processes: int) -> None:
@@ -319,25 +362,26 @@ def _write_options(run: Run, out: Path, begun: Begun | None, declared: Mapping[s
     )
     added = {} if declared is None else {"declared": dict(declared)}
     resized = begun is not None and begun.processes != (run.training.processes or 1)
+    changed: dict[str, Any] = {"processes": run.training.processes} if resized else {}
+    if begun is not None and begun.more_time:
+        changed["budget_seconds"] = run.training.budget_seconds
+    # Before the options: from them follows which records are passed. A damaged record stays: it is written again.
+    if begun is not None and (record := _record(out)) and _is_passed(record, run, begun):
+        (out / RECORD_FILE).unlink()
     if begun is None:
         write_json(out / OPTIONS_FILE, {**run.as_json(), **added})
     elif begun.extended:
         write_json(out / OPTIONS_FILE, {**run.as_json(), **kept, **added, "extends": list(begun.keys)})
-    elif resized or (added and kept.get("declared") != added["declared"]):
-        training = {**begun.options["training"], "processes": run.training.processes} if resized else None
-        write_json(out / OPTIONS_FILE, {**begun.options, **added, **({"training": training} if training else {})})
-    if begun is not None and (begun.extended or "extends" in kept):
-        _remove_record_of_shorter(run, out)
+    elif changed or (added and kept.get("declared") != added["declared"]):
+        write_json(out / OPTIONS_FILE, {**begun.options, **added, "training": {**begun.options["training"], **changed}})
 
 
-def _remove_record_of_shorter(run: Run, out: Path) -> None:
-    """A damaged record stays: it is written again."""
+def _record(out: Path) -> dict[str, Any]:
+    """What the record has; nothing where it is damaged or not there."""
     try:
-        record = read_json(out / RECORD_FILE)
+        return read_json(out / RECORD_FILE)
     except (FileNotFoundError, ValueError):
-        return
-    if record.get("key") != run.key():
-        (out / RECORD_FILE).unlink()
+        return {}
 
 
 def _refuse_links(out: Path, names: tuple[str, ...]) -> None:

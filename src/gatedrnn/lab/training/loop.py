@@ -13,6 +13,7 @@ import torch
 
 from gatedrnn.lab.models import Network, time_scale_spread
 from gatedrnn.lab.records import RECORD_FILE, json_safe
+from gatedrnn.lab.tasks import Stream
 from gatedrnn.lab.training.beginning import BATCH_SEEDS, engine_of, new_network
 from gatedrnn.lab.training.environment import environment
 from gatedrnn.lab.training.evaluation import Evaluation
@@ -26,6 +27,7 @@ from gatedrnn.lab.training.pace import Pace
 from gatedrnn.lab.training.progress import Progress, Status, ignore
 from gatedrnn.lab.training.ranks import Ranks, claimed_together, joined
 from gatedrnn.lab.training.run import Run
+from gatedrnn.lab.training.same_data import notes_on_ended, sizes_of
 from gatedrnn.lab.training.schedule import learning_rate
 from gatedrnn.lab.training.stability import stability
 from gatedrnn.lab.training.state import State
@@ -47,46 +49,65 @@ def train(
         declared: Which run of which experiment this is; written to options.json.
 
     Ctrl-C ends the run after the update under way, with a checkpoint; so does a BrokenPipeError of ``progress``. A run
-    that has ended is extended by a larger number of updates or epochs.
+    that has ended is extended by a larger number of updates or epochs, and one that has spent its time budget by a
+    larger budget.
 
-    Raises ValueError for invalid options, RefusedError if the folder contains another run, and OSError if it cannot be
-    written to; call it again with the same arguments to resume from the last checkpoint.
+    Raises ValueError for invalid options, RefusedError if the folder contains another run or one that was trained on
+    different data, and OSError if it cannot be written to; call it again with the same arguments to resume from the
+    last checkpoint.
 
     Under torchrun its processes train the run together: each takes its rows of every batch, and one of them writes.
     """
     run.check()
     out = Path(out)
+
+    def say(text: str) -> None:
+        progress(Status(0, run.training.updates or 0, None, None, None, None, note=text))
+
+    def ended() -> dict[str, Any] | None:
+        record = ended_record(run, out)
+        for note in () if record is None else notes_on_ended(run.task, record, out, say):
+            say(note)
+        return record
+
     with joined(run) as ranks:
-        record: dict[str, Any] | None = ranks.first(lambda: ended_record(run, out))
+        record: dict[str, Any] | None = ranks.first(ended)
         if record is not None:
             return record
         check_memory(run)
-        run.task.open(lambda text: progress(Status(0, run.training.updates or 0, None, None, None, None, note=text)))
+        run.task.open(say)
         with _globals_restored():
             network = new_network(run)
             # Errors of the engine or the data are raised before anything is written.
             engine_of(run, network)
             evaluation = Evaluation(run.task, run.training, ranks)
-            with claimed_together(ranks, run, out, declared) as (run, claim):
-                return _train(run, claim, ranks, network, evaluation, progress)
+            seed = BATCH_SEEDS + run.training.seed
+            ranks.seed_own_generator(seed)
+            stream = run.task.stream(run.training.batch_size, seed)
+            with claimed_together(ranks, run, out, declared, sizes_of(stream)) as (run, claim):
+                return _train(run, claim, ranks, network, stream, evaluation, progress)
 
 
 def _train(
-    run: Run, claim: Claim, ranks: Ranks, network: Network, evaluation: Evaluation, progress: Progress
+    run: Run,
+    claim: Claim,
+    ranks: Ranks,
+    network: Network,
+    stream: Stream,
+    evaluation: Evaluation,
+    progress: Progress,
 ) -> dict[str, Any]:
     task, training = run.task, run.training
     assert training.threads is not None
     torch.set_num_threads(training.threads)
-    ranks.seed_own_generator(BATCH_SEEDS + training.seed)
-    stream = task.stream(training.batch_size, BATCH_SEEDS + training.seed)
     pace = Pace.of(training, stream.updates_an_epoch)
     state = State(run, claim, network, stream, pace, ranks)
 
     # Continue where a checkpoint is.
     notes = [*claim.notes, *(state.restore() if claim.begun else ())]
     notes += [remark for remark in task.remarks if remark not in state.counts.notes]
-    if claim.writes and (elsewhere := write_environment(claim.out, environment(engine_of(run, network)))):
-        notes.append(elsewhere)
+    if claim.writes:
+        notes += write_environment(claim.out, environment(engine_of(run, network), task))
     counts, known = state.counts, list(state.counts.notes)
     counts.notes += notes
     if claim.begun:
@@ -168,9 +189,7 @@ def _train(
             counts.summed += 1
             counts.seconds += ranks.most(time.perf_counter() - begin)[0]
 
-            spent = training.budget_seconds is not None and (
-                counts.seconds + counts.seconds_evaluation >= training.budget_seconds
-            )
+            spent = training.spends(counts.seconds + counts.seconds_evaluation)
             if spent or counts.update == pace.updates or counts.update % pace.evaluate_every == 0:
                 evaluate()
             else:

@@ -131,6 +131,10 @@ class Training:
         if self.evaluate_every is None:
             object.__setattr__(self, "evaluate_every", _EVERY_UPDATES if self.epochs is None else _EVERY_EPOCHS)
 
+    def spends(self, seconds: float) -> bool:
+        """Whether a run that has taken so many seconds has spent its time budget."""
+        return self.budget_seconds is not None and seconds >= self.budget_seconds
+
     def check(self) -> None:
         """Raise ValueError that begins with the option's name and says what is allowed."""
         check_types(self)

@@ -27,7 +27,7 @@ def outcome_of(run: Run, pace: Pace, counts: Counts, metrics: list[dict[str, Any
             return "stopped_early"
     if counts.update >= pace.updates:
         return "finished"
-    if training.budget_seconds is not None and counts.seconds + counts.seconds_evaluation >= training.budget_seconds:
+    if training.spends(counts.seconds + counts.seconds_evaluation):
         return "budget_spent"
     return None
 
@@ -75,6 +75,8 @@ def make_record(
     for name in ("gates", "time_scales", "measured_time_scales"):  # a cell without a forget gate has none
         if not record[name]:
             del record[name]
+    if fingerprint := task.fingerprint():
+        record["fingerprint"] = fingerprint
     if pace.updates_an_epoch is not None:
         record["epochs"] = pace.epoch(counts.update)
         record["seconds_an_epoch"] = counts.seconds / counts.update * pace.updates_an_epoch if counts.update else None

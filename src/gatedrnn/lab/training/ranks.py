@@ -17,7 +17,8 @@ from torch import Tensor, nn
 
 from gatedrnn.lab.records import Checkpoint
 from gatedrnn.lab.tasks import Batch
-from gatedrnn.lab.training.folder import Claim, RefusedError, claimed
+from gatedrnn.lab.training.folder import Claim, claimed
+from gatedrnn.lab.training.refused import RefusedError
 from gatedrnn.lab.training.run import Run
 
 
@@ -205,7 +206,7 @@ def joined(run: Run) -> Iterator[Ranks]:
 
 @contextmanager
 def claimed_together(
-    ranks: Ranks, run: Run, out: Path, declared: Mapping[str, Any] | None
+    ranks: Ranks, run: Run, out: Path, declared: Mapping[str, Any] | None, sizes: Mapping[str, int]
 ) -> Iterator[tuple[Run, Claim]]:
     """The folder is the first process's; the others get what it found there, and write nothing."""
     with ExitStack() as stack:
@@ -213,7 +214,7 @@ def claimed_together(
 
         def found() -> dict[str, Any]:
             nonlocal run, claim
-            run, claim = stack.enter_context(claimed(run, out, ranks.size, declared))
+            run, claim = stack.enter_context(claimed(run, out, ranks.size, declared, sizes))
             checkpoints = [{"update": one.update, "note": one.note} for one in claim.checkpoints]
             return {"threads": run.training.threads, "begun": claim.begun, "checkpoints": checkpoints}
 

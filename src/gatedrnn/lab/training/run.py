@@ -13,6 +13,7 @@ from gatedrnn.lab.fields import keyed, made, plain, with_plain_numbers
 from gatedrnn.lab.models import MODELS, Model, ModelOptions
 from gatedrnn.lab.records import RUN_KIND, SCHEMA, check_schema
 from gatedrnn.lab.tasks import TASKS, Adding, Task
+from gatedrnn.lab.training.names import check_names
 from gatedrnn.lab.training.options import Training
 
 _EVALUATION_SIZE = 1000  # of a task that draws its evaluation set
@@ -42,6 +43,7 @@ class Run:
         self.task.check()
         self.model.check()
         self.training.check()
+        check_names(self.task, [self.task.metric])
         self.options()  # as JSON, which must be able to hold them
         if self.task.tokens != self.model.tokens:
             fitting = [kind.__name__ for kind in MODELS.values() if kind.tokens == self.task.tokens]

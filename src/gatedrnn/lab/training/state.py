@@ -24,8 +24,8 @@ from gatedrnn.lab.records import (
     write_checkpoint,
     write_json,
 )
-from gatedrnn.lab.tasks import Stream, Task
-from gatedrnn.lab.training.folder import Claim, RefusedError
+from gatedrnn.lab.tasks import Stream
+from gatedrnn.lab.training.folder import Claim
 from gatedrnn.lab.training.optimizer import (
     averaged,
     load_optimizer,
@@ -36,6 +36,7 @@ from gatedrnn.lab.training.optimizer import (
 from gatedrnn.lab.training.pace import Pace
 from gatedrnn.lab.training.ranks import Ranks
 from gatedrnn.lab.training.run import Run
+from gatedrnn.lab.training.same_data import check_checkpoint, sizes_of
 from gatedrnn.lab.training.schedule import averages
 
 WEIGHTS_FILE, BEST_FILE, _STATE = "weights.safetensors", "best.safetensors", "state.safetensors"
@@ -66,20 +67,6 @@ class Counts:
 def _generator(rank: int) -> str:
     """The name of the generator state of a process."""
     return f"torch.{rank}" if rank else "torch"
-
-
-def check_data(task: Task, checkpoint: Checkpoint, *names: str) -> None:
-    """Raise RefusedError where the checkpoint was made with other data; only ``names`` of it count where given."""
-    made = checkpoint.note.get("data")
-    if not made:  # the task has no fingerprint, or had none when the checkpoint was made
-        return
-    here = task.fingerprint()
-    other = [name for name in names or made if made.get(name) != here.get(name)]
-    if other:
-        raise RefusedError(
-            f"the checkpoint at update {checkpoint.update} was made with different data ({', '.join(other)}) than the "
-            f"task {task.name} reads now; use the same files"
-        )
 
 
 class State:
@@ -152,6 +139,8 @@ class State:
         note = {"key": self.run.key(), "metrics_bytes": len(metrics), "averaging": self.averaging, "counts": counts}
         if data := self.run.task.fingerprint():
             note["data"] = data
+        if sizes := sizes_of(self.stream):
+            note["sizes"] = sizes
         self.claim.check()
         write_checkpoint(self.claim.out, self.counts.update, note, files)
 
@@ -171,7 +160,7 @@ class State:
         checkpoint = part[0] if part else None
         metrics = b""
         if checkpoint is not None:
-            check_data(self.run.task, checkpoint)
+            check_checkpoint(self.run.task, checkpoint, sizes_of(self.stream))  # each process has data of its own
             metrics = checkpoint.files[METRICS_FILE]
             self.network.load_state_dict(safetensors.torch.load(checkpoint.files[WEIGHTS_FILE]))
             if checkpoint.note.get("averaging"):
@@ -186,8 +175,7 @@ class State:
             self.carry = tuple(part.to(self.run.training.device) for part in carry) or None
             self.best = checkpoint.files.get(BEST_FILE)
             self.counts = Counts(**checkpoint.note["counts"])
-            if self.counts.outcome == "finished" and self.counts.update < self.pace.updates:
-                self.counts.outcome = None  # the run is extended
+            notes += self._extended()
             self.metrics = [json.loads(text) for text in metrics.splitlines()]
         # Evaluations after the checkpoint are repeated.
         path = self.claim.out / METRICS_FILE
@@ -206,6 +194,17 @@ class State:
             notes.append(f"{METRICS_FILE} was damaged; moved aside to {move_aside(path).name} and written again")
         write(path, metrics)
         return notes
+
+    def _extended(self) -> list[str]:
+        """Go on where the end that the checkpoint has is no longer the end of the run; returns what to note of it."""
+        counts, training = self.counts, self.run.training
+        if counts.outcome == "finished" and counts.update < self.pace.updates:
+            counts.outcome = None
+        elif counts.outcome == "budget_spent" and not training.spends(counts.seconds + counts.seconds_evaluation):
+            counts.outcome = None
+            if counts.update % self.pace.evaluate_every:  # a run with the larger budget would not be evaluated here
+                return [f"the smaller time budget was spent at update {counts.update}; the evaluation there is kept"]
+        return []
 
     def _on_the_way(self, checkpoint: Checkpoint) -> bool:
         """Whether a run of this length passes this state: a shorter run was evaluated at its end, and may have ended

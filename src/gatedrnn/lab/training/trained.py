@@ -6,15 +6,25 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import safetensors.torch
 
 from gatedrnn.lab.models import Network, Sizes, filled
-from gatedrnn.lab.records import CHECKPOINTS, OPTIONS_FILE, Checkpoint, last_checkpoint, read_checkpoint, read_json
+from gatedrnn.lab.records import (
+    CHECKPOINTS,
+    OPTIONS_FILE,
+    Checkpoint,
+    SchemaError,
+    last_checkpoint,
+    read_checkpoint,
+    read_json,
+)
 from gatedrnn.lab.tasks import TASKS, Task
 from gatedrnn.lab.training.options import is_usable
-from gatedrnn.lab.training.run import Run
-from gatedrnn.lab.training.state import AVERAGES_FILE, BEST_FILE, WEIGHTS_FILE, check_data
+from gatedrnn.lab.training.run import Run, UnknownTaskError
+from gatedrnn.lab.training.same_data import check_fingerprint
+from gatedrnn.lab.training.state import AVERAGES_FILE, BEST_FILE, WEIGHTS_FILE
 
 
 @dataclass(frozen=True)
@@ -40,7 +50,7 @@ def open_trained(path: Path, tasks: Mapping[str, type[Task]] = TASKS, **changed:
     if not (folder / OPTIONS_FILE).is_file():
         raise ValueError(f"{path} is neither the folder of a run nor one of its checkpoints")
     options = read_json(folder / OPTIONS_FILE)
-    run = Run.from_json(options, tasks=tasks)
+    run = _run(options, tasks, folder)
     given = {name: value for name, value in changed.items() if value is not None}
     known = {field.name for field in dataclasses.fields(run.task)}  # type: ignore[arg-type]
     for name in given:
@@ -55,7 +65,8 @@ def open_trained(path: Path, tasks: Mapping[str, type[Task]] = TASKS, **changed:
     run.check()
     checkpoint, damaged = _checkpoint(path, folder, [options["key"], *options.get("extends", [])])
     # Another text may be evaluated; with other clips, some that were trained on would be test clips.
-    check_data(task, checkpoint, "vocabulary", "clips")
+    made = checkpoint.note.get("data")
+    check_fingerprint(task, f"the checkpoint at update {checkpoint.update}", made, "vocabulary", "clips")
     name = next(name for name in (BEST_FILE, AVERAGES_FILE, WEIGHTS_FILE) if name in checkpoint.files)
     network = run.model.build(Sizes(task.input_size, task.output_size, task.last, task.t_max), device="meta")
     try:
@@ -64,6 +75,16 @@ def open_trained(path: Path, tasks: Mapping[str, type[Task]] = TASKS, **changed:
         raise ValueError(f"{path}: its weights do not fit the task {task.name}: {wrong}") from None
     update = None if name == BEST_FILE else checkpoint.update
     return Trained(run, network.to(device), update, damaged, trained_on)
+
+
+def _run(options: dict[str, Any], tasks: Mapping[str, type[Task]], folder: Path) -> Run:
+    try:
+        return Run.from_json(options, tasks=tasks)
+    except (UnknownTaskError, SchemaError):
+        raise
+    except ValueError as wrong:
+        newer = "gatedrnn" if options["task"]["name"] in TASKS else "gatedrnn or of the task"
+        raise ValueError(f"a newer version of {newer} may have written {folder / OPTIONS_FILE}: {wrong}") from None
 
 
 def _checkpoint(path: Path, folder: Path, keys: list[str]) -> tuple[Checkpoint, Mapping[Path, str]]:
