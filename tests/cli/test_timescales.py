@@ -67,6 +67,18 @@ def test_measured_on_the_data_of_the_run(run: Path, tmp_path: Path, capsys: pyte
     assert len(_tables([str(run), "--no-measure"], capsys)) == 1
 
 
+def test_numbers_and_names_are_whole_on_a_narrow_terminal(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wide = _tables([str(run)], capsys)
+    for columns in ("60", "20"):
+        monkeypatch.setenv("COLUMNS", columns)
+        assert cli.main(["timescales", str(run)]) == 0
+        rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+        layers = [(row[0], [float(number) for number in row[1:]]) for row in rows if row[:1] in (["l0"], ["l1"])]
+        assert layers == [row for table in wide for row in table.items()]
+
+
 def test_without_its_data_it_says_so(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(run, tmp_path / "run")
     options = json.loads((run / "options.json").read_text(encoding="utf-8"))

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from gatedrnn.lab.models import ModelOptions, Network
 
+_LEAST_NAME = 12  # characters of a layer's name that stay in one line on a narrow terminal
+
 
 @dataclass(frozen=True)
 class TimeScales:
@@ -71,10 +73,10 @@ class TimeScales:
                 for found in (scales, measured)
             )
             console = console_of("stdout")
-            console.print(_table(spreads, "from the bias"))
+            console.print(_table(spreads, "from the bias"), crop=False)
             if measured:
                 console.print()
-                console.print(_table(on_data, "measured on data"))
+                console.print(_table(on_data, "measured on data"), crop=False)
             if self.out is not None:
                 self._write(self.out, scales, spreads, measured, on_data)
         except (ValueError, OSError) as why:
@@ -213,15 +215,22 @@ def _weights_in(folder: Path) -> Path | None:
 
 
 def _table(spreads: dict[str, dict[str, Any]], what: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
     levels = list(next(iter(spreads.values()))["quantiles"])
-    for column in (what, "units", "mean", "std", *(f"{float(level):.0%}" for level in levels)):
-        table.add_column(column, justify="left" if column == what else "right", overflow="fold")
-    for key, found in spreads.items():
-        numbers = [found["mean"], found["std"], *found["quantiles"].values()]
-        shown = ("–" if math.isnan(number) else f"{number:.4g}" for number in numbers)
-        table.add_row(Text(printable(key)), str(found["units"]), *shown)
+    rows = {printable(key): _cells(found) for key, found in spreads.items()}
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(what, overflow="fold", min_width=min(max(map(len, rows)), _LEAST_NAME))
+    headings = ("units", "mean", "std", *(f"{float(level):.0%}" for level in levels))
+    for heading, *numbers in zip(headings, *rows.values(), strict=True):
+        # Where the terminal is narrow, rich would fold a number, and its parts would look like two.
+        table.add_column(heading, justify="right", overflow="fold", min_width=max(map(len, numbers)))
+    for name, cells in rows.items():
+        table.add_row(Text(name), *cells)
     return table
+
+
+def _cells(found: dict[str, Any]) -> list[str]:
+    numbers = [found["mean"], found["std"], *found["quantiles"].values()]
+    return [str(found["units"]), *("–" if math.isnan(number) else f"{number:.4g}" for number in numbers)]
 
 
 def _drawn(scales: dict[str, Tensor], measured: dict[str, Tensor]) -> dict[str, bytes]:

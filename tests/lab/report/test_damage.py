@@ -16,7 +16,7 @@ from gatedrnn import cli
 from gatedrnn.lab.experiments import PaperValue
 from gatedrnn.lab.report import make, make_report
 from gatedrnn.lab.report.runs import load
-from tests.lab.report.records import declare, item, write_run
+from tests.lab.report.records import declare, item, mse, write_run
 
 FILES = ("options.json", "environment.json", "record.json", "metrics.jsonl")
 NASTY: tuple[Any, ...] = (
@@ -44,7 +44,8 @@ READ: dict[str, dict[tuple[str, ...], str]] = {
     "record.json": {
         ("outcome",): "text", ("metric",): "text", ("lower_is_better",): "truth", ("seconds",): "number", ("updates_a_second",): "number",
         ("final",): "object", ("final", "mse"): "number", ("best",): "object", ("best", "mse"): "number", ("diverged_at",): "number",
-        ("notes",): "list", ("key",): "text", ("schema",): "number", ("kind",): "text", ("metric_unit",): "text", ("metric_scale",): "text",
+        ("updates",): "number", ("final", "update"): "number", ("best", "update"): "number", ("fingerprint",): "object",
+        ("fingerprint", "train"): "text", ("notes",): "list", ("key",): "text", ("schema",): "number", ("kind",): "text", ("metric_unit",): "text", ("metric_scale",): "text",
         ("validation",): "object", ("validation", "epoch"): "number", ("test",): "object", ("test", "mse"): "number", ("seconds_an_epoch",): "number",
     },
     "metrics.jsonl": {
@@ -96,12 +97,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     numbered = [json.dumps({**json.loads(line), "epoch": i}) for i, line in enumerate(lines)]
     (tmp_path / "whole" / "metrics.jsonl").write_text("\n".join(numbered) + "\n")
     path = tmp_path / "whole" / "record.json"
-    evaluated = {"loss": 0.1, "mse": 0.1}
+    record = json.loads(path.read_text())
     further = {
-        "metric_unit": "squares", "metric_scale": "log", "seconds_an_epoch": 3.0, "test": evaluated,
-        "validation": {"update": 50, "epoch": 1, **evaluated},
+        "metric_unit": "squares", "metric_scale": "log", "seconds_an_epoch": 3.0, "test": {"loss": 0.1, "mse": 0.1},
+        "validation": {**record["best"], "update": 50, "epoch": 1}, "fingerprint": {"train": "1f"},
     }  # fmt: skip
-    path.write_text(json.dumps({**json.loads(path.read_text()), **further}))
+    path.write_text(json.dumps({**record, **further}))
     return tmp_path
 
 
@@ -177,8 +178,7 @@ def test_numbers_at_the_limit_can_be_drawn(tmp_path: Path) -> None:
         for field, by in {"mse": value, "loss": values[seed - 1], "seconds": abs(value)}.items():
             damage(tmp_path / "runs" / f"{seed}", "metrics.jsonl", (field,), by)
         damage(tmp_path / "runs" / f"{seed}", "metrics.jsonl", ("time_scales", "l0"), spread)
-        for which in ("final", "best"):
-            damage(tmp_path / "runs" / f"{seed}", "record.json", (which, "mse"), value)
+        damage(tmp_path / "runs" / f"{seed}", "record.json", ("best", "mse"), min(value, mse("fast", seed, 0)))
     wanted = item(models=("fast",), values={"fast": {"adding": PaperValue(1.0, 1.0)}}, columns={"adding": "% of it"})
     for items in ([wanted], []):
         assert make_report(tmp_path / "runs", tmp_path / "out", items=items) == []
@@ -257,6 +257,48 @@ def test_updates_out_of_order_are_noticed(place: Path) -> None:
     runs, warnings = load(place / "runs")
     assert [line["update"] for line in runs[0].metrics] == [0, 50, 100, 150, 200]
     assert warnings == ["bad: metrics.jsonl: the updates are not in order; sorted"]
+
+
+def test_an_unknown_outcome_leaves_the_run_unfinished(place: Path) -> None:
+    damage(renewed(place), "record.json", ("outcome",), "garbage")
+    runs, (warning,) = load(place / "runs")
+    assert (runs[0].outcome, runs[0].complete) == ("unfinished", False)
+    assert warning.startswith('bad: record.json: outcome is "garbage", expected one of finished, ')
+
+
+@pytest.mark.parametrize("field", [("updates",), ("final", "update"), ("best", "update"), ("validation", "update")])
+def test_no_update_is_negative(field: tuple[str, ...], place: Path) -> None:
+    damage(renewed(place), "record.json", field, -5)
+    (warning,) = load(place / "runs")[1]
+    assert warning == f"bad: record.json: {'.'.join(field)} is -5, expected a non-negative integer; ignored"
+
+
+@pytest.mark.parametrize("lines", [0, 1, 4])
+def test_metrics_without_their_last_lines_are_noticed(lines: int, place: Path) -> None:
+    path = renewed(place) / "metrics.jsonl"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[:lines]))
+    ends = f"ends at update {50 * (lines - 1)}" if lines else "has no evaluation"
+    assert load(place / "runs")[1] == [f"bad: metrics.jsonl {ends}, but in record.json, updates is 200"]
+
+
+@pytest.mark.parametrize("which", ["final", "best", "validation"])
+def test_a_result_that_the_metrics_do_not_have_is_noticed(which: str, place: Path) -> None:
+    damage(renewed(place), "record.json", (which, "mse"), 0.25)
+    assert load(place / "runs")[1] == [f"bad: record.json: {which}.mse is 0.25, but metrics.jsonl has 0.17"]
+
+
+@pytest.mark.parametrize("outcome", ["finished", "target_reached", "stopped_early", "budget_spent", "diverged"])
+def test_runs_of_every_outcome_agree_with_themselves(outcome: str, place: Path) -> None:
+    damage(renewed(place), "record.json", ("outcome",), outcome)
+    if outcome == "diverged":  # after the last evaluation
+        damage(place / "runs" / "bad", "record.json", ("updates",), 207)
+    runs, warnings = load(place / "runs")
+    assert (runs[0].outcome, warnings) == (outcome, [])
+
+
+def test_only_what_diverged_ends_after_its_last_evaluation(place: Path) -> None:
+    damage(renewed(place), "record.json", ("updates",), 207)
+    assert len(load(place / "runs")[1]) == 1
 
 
 def test_the_command_ends_well(place: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,6 +78,54 @@ def test_a_copy_counts_once_as_far_as_it_got(tmp_path: Path) -> None:
     ]
 
 
+def _with_fingerprint(folder: Path, digest: str) -> None:
+    path = folder / "record.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "fingerprint": {"train": digest}}))
+
+
+def test_the_same_options_on_different_data_are_different_runs(tmp_path: Path) -> None:
+    for name, digest in (("a", "1f"), ("b", "2f"), ("c", "1f")):
+        write_run(tmp_path / name, "fast", 0)
+        _with_fingerprint(tmp_path / name, digest)
+    runs, warnings = load(tmp_path)
+    assert [(run.name, run.fingerprint) for run in runs] == [("a", {"train": "1f"}), ("b", {"train": "2f"})]
+    assert warnings == ["c: the same run as a; counted once"]
+
+
+def test_different_results_with_the_same_options_are_no_copies(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "fast", 0)
+    write_run(tmp_path / "b", "fast", 0, curve=lambda i: 0.5)
+    write_run(tmp_path / "c", "fast", 0, evaluations=3, outcome=None, curve=lambda i: 0.5)  # a copy of b
+    runs, warnings = load(tmp_path)
+    assert [run.name for run in runs] == ["a", "b"]
+    assert warnings == [
+        "b: the same options as a, but different results; both are counted",
+        "c: the same run as b; counted once",
+    ]
+
+
+def test_a_place_of_a_sweep_has_one_run(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "fast", 0, key="first", evaluations=5)
+    write_run(tmp_path / "b", "fast", 0, key="longer", evaluations=9)
+    write_run(tmp_path / "c", "fast", 0, key="other", evaluations=7, curve=lambda i: 0.5)
+    write_run(tmp_path / "d", "fast", 0, key="longer", evaluations=9, curve=lambda i: 0.4)
+    for name in "abcd":
+        declare(tmp_path / name, "adding", "desk", "fast")
+    runs, warnings = load(tmp_path)
+    assert [run.name for run in runs] == ["b"]
+    assert warnings == [
+        "a: the same run as b; counted once",
+        "d: declared as the same run as b, but with different results; not counted",
+        "c: declared as the same run as b, but with different options; not counted",
+    ]
+
+
+def test_what_stopped_at_its_own_patience_is_complete(tmp_path: Path) -> None:
+    write_run(tmp_path / "a", "fast", 0, outcome="stopped_early")
+    (run,) = load(tmp_path)[0]
+    assert (run.ended, run.complete) == ("stopped early", True)
+
+
 def test_a_run_that_is_declared_at_two_budgets_counts_at_both(tmp_path: Path) -> None:
     for budget in ("paper", "desk"):
         write_run(tmp_path / budget, "fast", 0, key="same")

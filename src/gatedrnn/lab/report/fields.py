@@ -15,6 +15,8 @@ from gatedrnn.lab.analysis import finite
 
 #: The scales of an axis.
 SCALES = ("linear", "log")
+#: How a run ends.
+OUTCOMES = ("finished", "target_reached", "stopped_early", "budget_spent", "diverged")
 _MOST_PARTS = 1000  # of a list
 _LONGEST = 60  # characters of a wrong value that a warning shows
 
@@ -86,6 +88,7 @@ POSITIVES = Kind(
 )
 LIST = Kind("a list", lambda value: isinstance(value, list))
 SCALE = Kind(f"{' or '.join(SCALES)}", lambda value: isinstance(value, str) and value in SCALES)
+OUTCOME = Kind(f"one of {', '.join(OUTCOMES)}", lambda value: isinstance(value, str) and value in OUTCOMES)
 
 #: Kinds by field name; "*" matches every name.
 Fields = Mapping[str, Union[Kind, "Fields"]]
@@ -118,18 +121,21 @@ UPDATE_TIME: Fields = {
 #: For a setting that was not timed because its updates are the same as those of another one.
 SAME_UPDATE: Fields = {"measured_as": TEXT}
 _SPREAD: Fields = {"mean": NUMBER_OR_NULL, "std": NUMBER_OR_NULL, "quantiles": {"*": NUMBER_OR_NULL}}
+_EVALUATED: Fields = {"update": WHOLE, "epoch": AMOUNT_OR_NULL, "*": NUMBER_OR_NULL}
 RECORD: Fields = {
     **MEASURE,
-    "outcome": TEXT,
+    "outcome": OUTCOME,
+    "updates": WHOLE,
     "diverged_at": WHOLE_OR_NULL,
     "seconds": AMOUNT_OR_NULL,
     "updates_a_second": AMOUNT_OR_NULL,
-    "final": {"*": NUMBER_OR_NULL},
-    "best": {"*": NUMBER_OR_NULL},
-    "validation": {"*": NUMBER_OR_NULL},
+    "final": _EVALUATED,
+    "best": _EVALUATED,
+    "validation": _EVALUATED,
     "test": {"*": NUMBER_OR_NULL, "bins": {"*": NUMBER_OR_NULL}, "blocks": BLOCKS},
     "seconds_an_epoch": AMOUNT_OR_NULL,
     "measured_time_scales": {"*": _SPREAD},
+    "fingerprint": {"*": TEXT},
     "notes": TEXTS,
 }
 

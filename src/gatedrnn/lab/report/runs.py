@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from gatedrnn.lab.analysis import finite
 from gatedrnn.lab.analysis.bootstrap import ALL
-from gatedrnn.lab.records import ENVIRONMENT_FILE, OPTIONS_FILE, RECORD_FILE, RunRecord, find_runs, read_run
+from gatedrnn.lab.records import (
+    ENVIRONMENT_FILE,
+    METRICS_FILE,
+    OPTIONS_FILE,
+    RECORD_FILE,
+    RunRecord,
+    find_runs,
+    read_run,
+)
 from gatedrnn.lab.report import fields
+from gatedrnn.lab.report.contradictions import contradictions
+from gatedrnn.lab.report.copies import without_copies
 from gatedrnn.lab.report.evaluations import evaluations
 from gatedrnn.lab.report.measure import LOSS, Measure, measure_in
 from gatedrnn.lab.report.text import clean
@@ -98,8 +108,15 @@ class LabRun:
 
     @property
     def complete(self) -> bool:
-        """Whether it ran to the end of what was declared, reached its target or diverged."""
-        return self.outcome in ("target_reached", "diverged") or (self.outcome == "finished" and not self.part)
+        """Whether it ran to the end of what was declared, which may be its target or its patience, or diverged."""
+        return self.outcome in ("target_reached", "stopped_early", "diverged") or (
+            self.outcome == "finished" and not self.part
+        )
+
+    @property
+    def fingerprint(self) -> dict[str, str]:
+        """Digests of the data it was trained on; empty if they are not known."""
+        return dict(self.record.get("fingerprint", {}))
 
     def value(self, which: str) -> float | None:
         """The metric in the "final" or the "best" evaluation; of an unfinished run, so far."""
@@ -148,12 +165,7 @@ def load(root: Path, measures: Mapping[str, Measure] | None = None) -> tuple[lis
     warnings = [
         f"{_name(folder, root)}: {_here(warning, folder)}" for folder, several in said.items() for warning in several
     ]
-    # A run may be declared at two budgets, and be in the folder of each.
-    budgets = {run.key: run.slot.budget for run in reversed(runs) if run.slot is not None}
-    own = {run.name: run.slot.budget if run.slot is not None else budgets.get(run.key) for run in runs}
-    for same in (lambda run: (run.key, own[run.name]), lambda run: run.slot):
-        runs = _without_copies(runs, same, warnings)
-    return sorted(runs, key=lambda run: run.name), warnings
+    return sorted(without_copies(runs, warnings), key=lambda run: run.name), warnings
 
 
 @dataclass(frozen=True)
@@ -165,6 +177,8 @@ class _Opened:
     environment: dict[str, Any]
     slot: Slot | None
     lines: list[dict[str, Any]]
+    #: Whether a part of its metrics could not be read.
+    torn: bool
 
     @property
     def task(self) -> str:
@@ -192,12 +206,18 @@ def _open(found: RunRecord, said: list[str]) -> _Opened:
         raise ValueError(f"{RECORD_FILE} does not belong to {OPTIONS_FILE}: the keys differ")
     environment = _kept(ENVIRONMENT_FILE, clean(found.environment or {}), fields.ENVIRONMENT, said)
     said += record.get("notes", [])  # warnings that the run recorded when it was resumed
-    return _Opened(options, record, environment, _slot(options, said), found.metrics)
+    torn = any(METRICS_FILE in warning for warning in found.warnings)
+    return _Opened(options, record, environment, _slot(options, said), found.metrics, torn)
 
 
 def _run(name: str, found: _Opened, known: Mapping[str, Measure], said: list[str]) -> LabRun:
     training = found.options["training"]
     measure = found.measure or known.get(found.task, LOSS)
+    wrong: list[str] = []
+    metrics = evaluations(found.lines, measure.name, wrong)
+    if not found.torn and not wrong:  # else they are damaged, as a warning says
+        wrong = contradictions(found.record, metrics, measure)
+    said += wrong
     return LabRun(
         name=name,
         key=found.options["key"],
@@ -206,7 +226,7 @@ def _run(name: str, found: _Opened, known: Mapping[str, Measure], said: list[str
         model=found.options["model"],
         training=training,
         measure=measure,
-        metrics=evaluations(found.lines, measure.name, said),
+        metrics=metrics,
         record=found.record,
         outcome=found.record.get("outcome", "unfinished"),
         clock=clock_of(found.environment, training),
@@ -256,21 +276,3 @@ def clock_of(environment: Mapping[str, Any], training: Mapping[str, Any]) -> str
     count = "unknown threads" if threads is None else "1 thread" if threads == 1 else f"{threads} threads"
     device = training.get("device") or "cpu"
     return f"{engine} engine, {count}, {processor}" + ("" if device == "cpu" else f", {device}")
-
-
-def _without_copies(runs: list[LabRun], same: Callable[[LabRun], Hashable], warnings: list[str]) -> list[LabRun]:
-    """Copies of a run count once, with the longest of them: a copy is not another seed."""
-    kept: dict[Hashable, LabRun] = {}
-    for run in runs:
-        place = same(run)
-        place = run.name if place is None else place
-        other = kept.get(place)
-        if other is None:
-            kept[place] = run
-            continue
-        better, worse = (
-            (run, other) if (run.complete, run.last_update) > (other.complete, other.last_update) else (other, run)
-        )
-        kept[place] = better
-        warnings.append(f"{worse.name}: the same run as {better.name}; counted once")
-    return list(kept.values())

@@ -24,7 +24,8 @@ def results(groups: Sequence[Group], thresholds: Sequence[float]) -> Table:
     header += [f"updates to {metric} {text.number(threshold)}" for threshold in thresholds]
     rows = []
     for found in groups:
-        row = [found.name, str(len(found.runs)), text.mean(found.mean("best")), text.mean(found.mean("final"))]
+        means = (text.mean(found.mean(which)) + _not_counted(found) for which in ("best", "final"))
+        row = [found.name, str(len(found.runs)), *means]
         row += [text.arrivals(found.arrivals(threshold)) for threshold in thresholds]
         rows.append((*row, _outcomes(found)))
     place = "On validation data: mean" if any("validation" in r.record for f in groups for r in f.runs) else "Mean"
@@ -39,7 +40,7 @@ def selected(groups: Sequence[Group]) -> Table | None:
     metric = groups[0].measure.name
     rows = []
     for found in groups:
-        ended = [run for run in found.runs if "validation" in run.record or run.tested is not None]
+        ended = [run for run in found.counted if "validation" in run.record or run.tested is not None]
         if not ended:
             continue
         chosen = [run.record.get("validation", {}) for run in ended]
@@ -148,13 +149,14 @@ def time_scales(groups: Sequence[Group]) -> Table | None:
     """The final time scales, in steps; None if no run recorded any."""
     rows = []
     for found in groups:
-        for layer in time_scale_layers([run.metrics for run in found.runs]):
+        for layer in time_scale_layers([run.metrics for run in found.counted]):
             columns = [("mean",), ("std",), ("quantiles", "0.05"), ("quantiles", "0.5"), ("quantiles", "0.95")]
-            last = [_last_scales(run, layer) for run in found.runs]
-            measured = [run.record.get("measured_time_scales", {}).get(layer, {}) for run in found.runs if run.record]
+            last = [_last_scales(run, layer) for run in found.counted]
+            measured = [r.record.get("measured_time_scales", {}).get(layer, {}) for r in found.counted if r.record]
             for name, scales in (("bias", last), ("data", measured)):
                 if any(scales):
-                    rows.append((found.name, layer, name, *(_mean_at(scales, path) for path in columns)))
+                    means = (_mean_at(scales, path) for path in columns)
+                    rows.append((found.name, layer, name + _not_counted(found), *means))
     header = ("model", "layer", "computed from", "mean", "std", "5 %", "median", "95 %")
     caption = (
         "Time scales of the units, averaged over seeds: −1/log φ(b) from the bias at the last evaluation, and "
@@ -206,6 +208,13 @@ def _outcomes(found: Group) -> str:
     if len(ends) == 1:
         return next(iter(ends))
     return "; ".join(f"{end} (seed {', '.join(seeds)})" for end, seeds in ends.items())
+
+
+def _not_counted(found: Group) -> str:
+    """How many runs a mean is of, if not of all."""
+    n = len(found.counted)
+    rest = len(found.runs) - n
+    return f" (n = {n}, {rest} incomplete not counted)" if rest else ""
 
 
 def _last_scales(run: LabRun, layer: str) -> dict[str, Any]:
