@@ -242,6 +242,7 @@ def test_a_run_without_a_fingerprint_resumes_and_notes_what_is_different(
     """As runs that began before there was one."""
     with monkeypatch.context() as patch:
         patch.setattr(Speech, "fingerprint", lambda task: {})
+        patch.setattr("gatedrnn.lab.training.state.sizes_of", lambda stream: {})
         with pytest.raises(StopError):
             train(_small(), tmp_path / "run", stop_at(2))
     _silence(folder)

@@ -16,10 +16,10 @@ from gatedrnn.lab.tasks import Task
 from gatedrnn.lab.training.same_data import TASK_FILE, task_file_digest
 
 
-def environment(engine: str, task: Task) -> dict[str, Any]:
+def environment(engine: str, task: Task | None = None) -> dict[str, Any]:
     """Versions, machine and commit, and for a custom task a digest of its file. ``engine`` is the line that says what
     runs the loop over time."""
-    digest = task_file_digest(task)
+    digest = None if task is None else task_file_digest(task)
     return {
         "schema": SCHEMA,
         "kind": ENVIRONMENT_KIND,
