@@ -79,7 +79,7 @@ class Model(ModelOptions):
     engine: str = "auto"
     """Engine for the loop over time: auto, cpu or reference."""
     recompute: bool = False
-    """Store less for the backward pass and recompute it: less memory, about the same time on the CPU
+    """Store less for the backward pass and recompute it: less memory, up to a fifth more time on the CPU
     engine, more on the reference engine."""
     head_size: int | None = added(None, neutral=None)
     """Width of a hidden layer, with a ReLU, between the recurrent layer and the output. (default: no hidden layer)"""
