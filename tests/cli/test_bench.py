@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from gatedrnn.bench.check import WrongResultError
 from gatedrnn.cli import main
 
 
@@ -32,3 +33,14 @@ def test_the_quick_suite(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
     printed = capsys.readouterr().out
     assert "gatedrnn lstm fast tied cpu" in printed and f"are in {tmp_path}" in printed
     assert (tmp_path / "bench.json").exists()
+
+
+def test_a_wrong_result_is_no_wrong_argument(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def wrong(*_: object) -> None:
+        raise WrongResultError("output is off by 0.1; the benchmark was stopped")
+
+    monkeypatch.setattr("gatedrnn.bench.bars.run_bars", wrong)
+    assert main(["bench", "--out", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == "gatedrnn: output is off by 0.1; the benchmark was stopped\n"

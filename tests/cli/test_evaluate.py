@@ -264,7 +264,7 @@ def test_a_missing_file_by_its_whole_path_has_no_hint(tmp_path: Path, capsys: py
     assert capsys.readouterr().err == expected
 
 
-def test_an_option_of_a_newer_version(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_option_of_another_version(runs: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.copytree(runs / "adding", tmp_path / "run")
     path = tmp_path / "run" / "options.json"
     options = json.loads(path.read_text())
@@ -272,12 +272,12 @@ def test_an_option_of_a_newer_version(runs: Path, tmp_path: Path, capsys: pytest
     path.write_text(json.dumps(options))
     assert main(["evaluate", str(tmp_path / "run")]) == 2
     assert capsys.readouterr().err.startswith(
-        f"gatedrnn: a newer version of gatedrnn may have written {path}: unknown option 'lookahead' of Training; known "
+        f"gatedrnn: another version of gatedrnn may have written {path}: unknown option 'lookahead' of Training; known "
     )
 
 
 @pytest.mark.skipif("not os.path.exists('/dev/full')")
-@pytest.mark.parametrize("arguments", [["evaluate"], ["generate", "--words", "3"]])
+@pytest.mark.parametrize("arguments", [["evaluate"], ["generate", "--words", "3"], ["timescales"]])
 def test_a_full_output_is_no_wrong_argument(arguments: list[str], runs: Path) -> None:
     command = [sys.executable, "-m", "gatedrnn.cli", *arguments, str(runs / "fast")]
     with open("/dev/full", "w") as full:

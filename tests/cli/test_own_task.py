@@ -184,7 +184,7 @@ def test_measures_of_different_sizes_are_refused(tmp_path: Path, capsys: pytest.
 
 def test_a_measure_with_the_name_of_a_field_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The metric before anything is written; what is measured beside it with the first evaluation."""
-    expected = "gatedrnn: the task waves cannot call a measure 'lr', because the records have a field of that name; "
+    expected = "gatedrnn: the task waves cannot call a measure 'lr', because records and results of evaluate have a "
     metric = _changed(tmp_path / "own.py", ('"waves", "accuracy"', '"waves", "lr"'))
     assert _train(metric, tmp_path / "run") == 2
     assert capsys.readouterr().err.startswith(expected) and not (tmp_path / "run").exists()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from gatedrnn.cli.failure import Failure
+from gatedrnn.cli.failure import Failure, code_of
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Bench:
         try:
             self.out.mkdir(parents=True, exist_ok=True)
         except OSError as wrong:
-            raise Failure(f"cannot write to {self.out}: {wrong}") from wrong
+            raise Failure(f"cannot write to {self.out}: {wrong}", code=code_of(wrong)) from wrong
         measured: list[bars.Bar] = []
         timings: list[Timing] = []
         memory: list[dict[str, object]] = []
@@ -61,7 +61,7 @@ class Bench:
                     memory += peaks
                     report.write(self.out, self.suite, measured, timings, memory)  # an interruption loses one shape
         except (WrongResultError, RuntimeError) as wrong:
-            raise Failure(str(wrong)) from wrong
+            raise Failure(str(wrong), code=1) from wrong
         print(report.markdown(measured, timings))
         print(f"bench.json, bench.md and the plot are in {self.out}")
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gatedrnn.cli.evaluate import opened
-from gatedrnn.cli.failure import Failure, as_option
+from gatedrnn.cli.failure import Failure, as_option, code_of
 from gatedrnn.cli.progress import console_of
 from gatedrnn.cli.streams import printable
 
@@ -80,7 +80,7 @@ class TimeScales:
             if self.out is not None:
                 self._write(self.out, scales, spreads, measured, on_data)
         except (ValueError, OSError) as why:
-            raise Failure(str(why)) from why
+            raise Failure(str(why), code=code_of(why)) from why
 
     def _scales(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
         """From the biases and, if there is data, measured, by the name of the layer: l0, l0_reverse, encoder.l0, …"""

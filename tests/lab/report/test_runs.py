@@ -104,6 +104,17 @@ def test_different_results_with_the_same_options_are_no_copies(tmp_path: Path) -
     ]
 
 
+def test_different_results_are_named_wherever_the_sweeps_run_lies(tmp_path: Path) -> None:
+    for declared in "ab":
+        root = tmp_path / declared
+        write_run(root / "a", "fast", 0)
+        write_run(root / "b", "fast", 0, curve=lambda i: 0.5)
+        declare(root / declared, "adding", "desk", "fast")
+        runs, warnings = load(root)
+        assert [run.name for run in runs] == ["a", "b"]
+        assert warnings == ["b: the same options as a, but different results; both are counted"]
+
+
 def test_a_place_of_a_sweep_has_one_run(tmp_path: Path) -> None:
     write_run(tmp_path / "a", "fast", 0, key="first", evaluations=5)
     write_run(tmp_path / "b", "fast", 0, key="longer", evaluations=9)

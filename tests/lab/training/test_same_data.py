@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
-from gatedrnn.lab.records import CHECKPOINTS, read_run
+from gatedrnn.lab.records import CHECKPOINTS, OPTIONS_FILE, last_checkpoint, read_run
 from gatedrnn.lab.tasks import Epochs, Stream
 from gatedrnn.lab.training import RefusedError, Run, train
 
@@ -90,6 +92,23 @@ def test_a_finished_run_answers_without_its_data(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("wrong", [KeyError("no column 'sex'"), RuntimeError(""), ImportError("no module\nnamed so")])
+def test_a_finished_run_answers_whatever_its_task_raises(
+    wrong: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = _short_text(tmp_path / "text")
+    record = train(run, tmp_path / "run")
+
+    def broken(self: Any, say: Any) -> None:
+        raise wrong
+
+    monkeypatch.setattr(type(run.task), "open", broken)
+    (said,), again = _said(_fresh(run), tmp_path / "run")
+    assert again == record
+    why = str(wrong).partition("\n")[0] or "RuntimeError"
+    assert said == f"the data of this finished run was not compared with that of the task text: {why}"
+
+
 def test_a_record_from_before_the_fingerprint_stays_valid(tmp_path: Path) -> None:
     run = _short_text(tmp_path / "text")
     record = train(run, tmp_path / "run")
@@ -139,8 +158,27 @@ class _Repeated(ToyImages):
 
     def stream(self, batch_size: int, seed: int) -> Stream:
         stream = Epochs(70, self.take, batch_size, seed)
-        stream.samples, stream.updates_an_epoch = None, self.batches
+        stream.samples_an_epoch, stream.updates_an_epoch = None, self.batches
         return stream
+
+
+@dataclass(frozen=True)
+class _Attributes(ToyImages):
+    """Of a stream of one's own: its attributes are its own matter, and a size may be any integer."""
+
+    def stream(self, batch_size: int, seed: int) -> Stream:
+        stream = Epochs(70, self.take, batch_size, seed)
+        stream.samples = torch.arange(3)  # type: ignore[attr-defined]
+        stream.samples_an_epoch = np.int64(70)  # type: ignore[assignment]
+        return stream
+
+
+def test_the_attributes_of_a_custom_stream_do_not_hinder_saving(tmp_path: Path) -> None:
+    run = dataclasses.replace(IMAGES, task=_Attributes())
+    stopped(tmp_path, 12, run)
+    key = json.loads((tmp_path / OPTIONS_FILE).read_text())["key"]
+    assert last_checkpoint(tmp_path, [key])[0].note["sizes"] == {"samples": 70, "updates an epoch": 9}
+    assert train(run, tmp_path)["resumed"] == 1
 
 
 def test_another_number_of_updates_an_epoch_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,4 +266,4 @@ def test_a_built_in_task_has_no_file(tmp_path: Path) -> None:
 
 def test_the_samples_of_a_stream() -> None:
     task = ToyImages()
-    assert Epochs(70, task.take, 8, 0).samples == 70
+    assert Epochs(70, task.take, 8, 0).samples_an_epoch == 70

@@ -32,8 +32,8 @@ def _different(runs: Sequence[LabRun], warnings: list[str]) -> list[LabRun]:
             found[place], worse = _longer(found[place], run)
             warnings.append(_counted_once(worse, found[place]))
             continue
-        unexplained = next((other for other in found if not _have_different_data(run, other)), None)
-        if unexplained is not None and run.slot is None:
+        unexplained = next((o for o in found if not _have_different_data(run, o) and not _have_one_place(run, o)), None)
+        if unexplained is not None:
             warnings.append(
                 f"{run.name}: the same options as {unexplained.name}, but different results; both are counted"
             )
@@ -80,6 +80,11 @@ def _is_copy(run: LabRun, other: LabRun) -> bool:
 def _have_different_data(run: LabRun, other: LabRun) -> bool:
     """Whether both are known to be trained on different data."""
     return bool(run.fingerprint and other.fingerprint) and run.fingerprint != other.fingerprint
+
+
+def _have_one_place(run: LabRun, other: LabRun) -> bool:
+    """Whether a sweep declared them as the same run: only one of them counts."""
+    return run.slot is not None and run.slot == other.slot
 
 
 def _have_same_results(run: LabRun, other: LabRun) -> bool:

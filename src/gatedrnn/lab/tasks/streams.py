@@ -42,8 +42,8 @@ class Stream(ABC):
 
     #: How many batches an epoch has; None where there are no epochs.
     updates_an_epoch: int | None = None
-    #: How many samples the training set has, where the stream knows. A run continues with as many.
-    samples: int | None = None
+    #: How many samples an epoch has, where the stream knows. A run continues with as many.
+    samples_an_epoch: int | None = None
     #: Whether a batch may continue the one before.
     carries: bool = False
 
@@ -101,7 +101,7 @@ class Epochs(Stream):
     def __init__(self, samples: int, take: Callable[[Tensor], Batch], batch_size: int, seed: int) -> None:
         if samples < 1:
             raise ValueError("the training set is empty")
-        self.samples = self._samples = samples
+        self.samples_an_epoch = self._samples = samples
         self._take, self._size = take, batch_size
         self.updates_an_epoch = -(-samples // batch_size)
         self._generator = torch.Generator().manual_seed(seed)

@@ -20,6 +20,6 @@ def check_names(task: Task, names: Iterable[str]) -> None:
     for name in names:
         if name in RESERVED:
             raise ValueError(
-                f"the task {task.name} cannot call a measure {name!r}, because the records have a field of that name; "
-                f"choose another name than {', '.join(RESERVED)}"
+                f"the task {task.name} cannot call a measure {name!r}, because records and results of evaluate have a "
+                f"field of that name; choose another name than {', '.join(RESERVED)}"
             )

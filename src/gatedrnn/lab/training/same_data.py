@@ -20,8 +20,8 @@ _DIGITS = 16
 
 def sizes_of(stream: Stream) -> dict[str, int]:
     """What is known of the size of the training set; for tasks without a fingerprint it is all that is compared."""
-    sizes = {"samples": stream.samples, "updates an epoch": stream.updates_an_epoch}
-    return {name: size for name, size in sizes.items() if size is not None}
+    sizes = {"samples": stream.samples_an_epoch, "updates an epoch": stream.updates_an_epoch}
+    return {name: int(size) for name, size in sizes.items() if size is not None}
 
 
 def check_checkpoint(task: Task, checkpoint: Checkpoint, sizes: Mapping[str, int]) -> None:
@@ -68,8 +68,8 @@ def notes_on_ended(task: Task, record: Mapping[str, Any], out: Path, say: Callab
             check_record(task, record, out)
         except RefusedError:
             raise
-        except (OSError, ValueError) as unreadable:
-            why = str(unreadable).partition("\n")[0]
+        except Exception as unreadable:  # a custom task may raise anything
+            why = str(unreadable).partition("\n")[0] or type(unreadable).__name__
             notes.append(f"the data of this finished run was not compared with that of the task {task.name}: {why}")
     digest = task_file_digest(task)
     if digest is not None and _noted_digest(out) not in (None, digest):

@@ -83,8 +83,8 @@ def _run(options: dict[str, Any], tasks: Mapping[str, type[Task]], folder: Path)
     except (UnknownTaskError, SchemaError):
         raise
     except ValueError as wrong:
-        newer = "gatedrnn" if options["task"]["name"] in TASKS else "gatedrnn or of the task"
-        raise ValueError(f"a newer version of {newer} may have written {folder / OPTIONS_FILE}: {wrong}") from None
+        what = "gatedrnn" if options["task"]["name"] in TASKS else "gatedrnn or of the task"
+        raise ValueError(f"another version of {what} may have written {folder / OPTIONS_FILE}: {wrong}") from None
 
 
 def _checkpoint(path: Path, folder: Path, keys: list[str]) -> tuple[Checkpoint, Mapping[Path, str]]:
