@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 
 from gatedrnn.lab.analysis import Arrival, arrival, paired
 from gatedrnn.lab.experiments import EXPERIMENTS
+from gatedrnn.lab.experiments.models import GRU_SUFFIX
 from gatedrnn.lab.records import RunRecord, find_runs, read_run
 from gatedrnn.theory.canvas import new_figure, render
 from gatedrnn.theory.palette import looks
@@ -36,14 +37,18 @@ SPEEDS = {  # a bar of the benchmark, and what to call it; the last ones are tho
     "untied sigmoid LSTM 35×20×200×200, layers: 2, ÷ torch.nn.LSTM": "LSTM, two layers of 200 units, T=35, batch 20",
     "LSTMCell, B=1, training, 20 steps ÷ torch.nn.LSTMCell": "`LSTMCell`, 128 units, 20 steps with batch 1",
 }
-#: For each real data set the grid whose runs at desk budget are the longest, and what to call them.
-REAL = {
-    "small_psmnist": "psMNIST, digits read in 784 steps, 128 units, {epochs} epochs: accuracy",
-    "small_smnist": "sMNIST, digits read in 784 steps, 128 units, {epochs} epochs: accuracy",
-    "small_scifar": "sCIFAR, photographs read in 1,024 steps, 128 units, {epochs} epochs: accuracy",
-    "speech": "Speech Commands, 2,000 clips of 16,000 steps, 64 units, {epochs} epochs: accuracy",
-    "ptb": "Penn Treebank, three layers, {epochs} epochs: perplexity (lower is better)",
-}
+#: For each real data set the grid whose runs at desk budget are the longest, with an LSTM and where there is one with a
+#: GRU: the grid, what follows the name of the gate in that of the model, and what to call the runs.
+REAL = (
+    ("small_psmnist", "", "psMNIST, digits read in 784 steps, 128 units, {epochs} epochs: accuracy"),
+    ("large_psmnist", GRU_SUFFIX, "psMNIST with a GRU, {epochs} epochs: accuracy"),
+    ("small_smnist", "", "sMNIST, digits read in 784 steps, 128 units, {epochs} epochs: accuracy"),
+    ("large_smnist", GRU_SUFFIX, "sMNIST with a GRU, {epochs} epochs: accuracy"),
+    ("small_scifar", "", "sCIFAR, photographs read in 1,024 steps, 128 units, {epochs} epochs: accuracy"),
+    ("large_scifar", GRU_SUFFIX, "sCIFAR with a GRU, {epochs} epochs: accuracy"),
+    ("speech", "", "Speech Commands, 2,000 clips of 16,000 steps, 64 units, {epochs} epochs: accuracy"),
+    ("ptb", "", "Penn Treebank, three layers, {epochs} epochs: perplexity (lower is better)"),
+)
 SERIES = ROOT / "results" / "series" / "plaid.json"
 SERIES_NAME = "PLAID, currents of appliances, 100 to 1,344 steps, 32 units, {epochs} epochs: accuracy"
 
@@ -104,8 +109,8 @@ def real_data() -> str:
     measured = {gate: [run["test"] for run in series["runs"] if run["model"] == f"{gate}, Chrono"] for gate in GATES}
     rows = [["test result", "seeds", "fast gate", "sigmoid gate"], ["---"] * 4]
     rows.append(_tested(SERIES_NAME, series["settings"]["epochs"], measured))
-    for grid, name in REAL.items():
-        runs = {gate: read_run(ROOT / "results" / grid / "desk" / gate / "seed0") for gate in GATES}
+    for grid, suffix, name in REAL:
+        runs = {gate: read_run(ROOT / "results" / grid / "desk" / f"{gate}{suffix}" / "seed0") for gate in GATES}
         (epochs,) = {run.metrics[-1]["epoch"] for run in runs.values()}
         measured = {gate: [run.record["test"][run.record["metric"]]] for gate, run in runs.items() if run.record}
         rows.append(_tested(name, epochs, measured))
