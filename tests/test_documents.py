@@ -125,6 +125,7 @@ def _no_work(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(train, "train", start)
     monkeypatch.setattr(sweep, "Pool", start)
+    monkeypatch.setattr("gatedrnn.lab.experiments.launchers.local.cores_here", lambda: 2)  # what the documents assume
     monkeypatch.chdir(ROOT)
 
 

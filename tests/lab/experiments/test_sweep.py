@@ -174,7 +174,7 @@ def test_whatever_ends_the_sweep_ends_its_processes(
 @pytest.mark.parametrize("jobs", [0, -1, 3])
 def test_jobs_must_be_possible(jobs: int, tmp_path: Path) -> None:
     with pytest.raises(
-        ValueError, match=rf"jobs must be at least 1 and at most the 2 cores of this machine, got {jobs}"
+        ValueError, match=rf"jobs must be at least 1 and at most 2, the number of cores here, got {jobs}"
     ):
         Local(jobs, cores=2)
 

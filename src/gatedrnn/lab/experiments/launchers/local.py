@@ -21,7 +21,7 @@ class Local(Launcher):
 
     def __init__(self, jobs: int | None = None, threads: int | None = None, cores: int | None = None) -> None:
         self._cores = cores or cores_here()
-        there = f"the {self._cores} cores of this machine"
+        there = f"{self._cores}, the number of cores here"
         if threads is not None and not 1 <= threads <= self._cores:
             raise ValueError(f"threads must be at least 1 and at most {there}, got {threads}")
         if jobs is None:
