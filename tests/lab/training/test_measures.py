@@ -55,7 +55,7 @@ def test_a_metric_is_not_named_as_another_field(name: str) -> None:
         metric = name
 
     with pytest.raises(
-        ValueError, match=f"the task toy_images cannot call a measure '{name}', because the records have"
+        ValueError, match=f"the task toy_images cannot call a measure '{name}', because records and results of evaluate"
     ):
         dataclasses.replace(IMAGES, task=Named()).check()
 
