@@ -205,6 +205,8 @@ def test_a_ratio_as_a_sentence(tmp_path: Path) -> None:
     # Of another machine or number of threads: no ratio.
     write_times(tmp_path, [entry("sigmoid", [1.0, 2.0]), entry("fast", [1.5, 3.0], threads=2)])
     assert checked() == (None, "not measured separately from the runs")
+    claim = TimeRatio("refine", "sigmoid", 1.59, "adding")
+    assert checked() == (None, "refine: not run")
 
 
 def test_comparable_is_within_a_factor_of_two(tmp_path: Path) -> None:

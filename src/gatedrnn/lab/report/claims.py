@@ -230,9 +230,10 @@ class TimeRatio:
     def check(self, groups: Mapping[str, Group], threshold: float | None, clock: Clock = "update") -> Checked:
         """From the rounds of the measurement."""
         what = f"time of an update with {self.model} ÷ with {self.other} is within {100 * NEAR:g} % of {self.paper:.3f}"
-        parts = [groups[name].of_task(self.task) if name in groups else None for name in (self.model, self.other)]
-        times = [None if part is None else part.runs[0].update_time for part in parts]
-        found = ratio_of(*times)
+        parts = {name: groups[name].of_task(self.task) if name in groups else None for name in (self.model, self.other)}
+        if lacking := [name for name, part in parts.items() if part is None]:
+            return _not_run(what, *lacking)
+        found = ratio_of(*(part.runs[0].update_time for part in parts.values() if part is not None))
         if found is None:
             return Checked(what, None, "not measured separately from the runs")
         return Checked(what, near(found, self.paper), f"{self.model} ÷ {self.other}: {text.middle(found)}")
