@@ -276,7 +276,7 @@ def test_an_option_of_another_version(runs: Path, tmp_path: Path, capsys: pytest
     )
 
 
-@pytest.mark.skipif("not os.path.exists('/dev/full')")
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
 @pytest.mark.parametrize("arguments", [["evaluate"], ["generate", "--words", "3"], ["timescales"]])
 def test_a_full_output_is_no_wrong_argument(arguments: list[str], runs: Path) -> None:
     command = [sys.executable, "-m", "gatedrnn.cli", *arguments, str(runs / "fast")]
